@@ -59,8 +59,8 @@ func (c *OpenAPICall) Request(arguments map[string]any, budget int64) (*OpenAPIR
 	}
 	r, used, err := c.described.Request(given, budget)
 	if problems, ok := errors.AsType[*openapi.ProblemsError](err); ok {
-		return nil, used, &ArgumentsError{fmt.Sprintf("the arguments of the operation %.200q do not match its description: %v",
-			c.Operation, problems)}
+		return nil, used, &ArgumentsError{fmt.Sprintf(
+			"the arguments of the operation %.200q do not match its description: %v", c.Operation, problems)}
 	}
 	if err != nil {
 		return nil, used, err

@@ -138,3 +138,36 @@ func TestCallsOfPostponedDescriptions(t *testing.T) {
 	_, _, err := call.Request(nil, 1000)
 	require.ErrorContains(t, err, "was not read")
 }
+
+func TestSchemasOfThemselvesAreBounded(t *testing.T) {
+	t.Parallel()
+	self := strings.Repeat("{$ref: '#/components/schemas/A'}, ", 200)
+	for name, schema := range map[string]string{
+		"a reference to itself": "{$ref: '#/components/schemas/A'}", "all of itself": "{allOf: [" + self + "]}",
+		"one of itself": "{oneOf: [" + self + "]}", "properties": "{properties: {a: {anyOf: [" + self + "]}}}",
+		"a list": "{type: array, items: {anyOf: [" + self + "]}}",
+	} {
+		resources := dsl.NewResources()
+		resources.Add("https://shop.example/api/orders.yaml", []byte(`
+openapi: 3.1.0
+components: {schemas: {A: `+schema+`}}
+paths:
+  /a:
+    post:
+      operationId: a
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}}
+`))
+		doc, _ := dsl.Parse([]byte(calling("operationId: a\nparameters: {body: '${ .x }'}")), dsl.WithResources(resources))
+		if doc == nil {
+			continue
+		}
+		body := any(map[string]any{})
+		for range 40 {
+			body = map[string]any{"a": body}
+		}
+		for _, v := range []any{body, []any{[]any{[]any{1}}}, 1} {
+			_, units, err := doc.Do[0].Body.(*dsl.OpenAPICall).Request(map[string]any{"body": v}, 200_000)
+			require.LessOrEqual(t, units, int64(200_000), "%s: %v", name, err)
+		}
+	}
+}

@@ -55,6 +55,9 @@ func (c *converter) operation(id string, at place, item *openapi3.PathItem, base
 
 // parameters adds parameters. Those of the operation, which follow, replace those of its path.
 func (c *converter) parameters(o *Operation, all openapi3.Parameters) error {
+	if len(all) > maxParameters {
+		return fmt.Errorf("the operation has %d parameters, the limit is %d", len(all), maxParameters)
+	}
 	for _, ref := range all {
 		if ref == nil || ref.Value == nil {
 			continue
@@ -68,6 +71,9 @@ func (c *converter) parameters(o *Operation, all openapi3.Parameters) error {
 	}
 	return nil
 }
+
+// maxParameters is the number of parameters that an operation may have.
+const maxParameters = 1000
 
 func (c *converter) parameter(of *openapi3.Parameter) (*Parameter, error) {
 	p := &Parameter{Name: of.Name, In: Location(of.In), Required: of.Required, reserved: of.AllowReserved}
@@ -184,7 +190,7 @@ func (c *converter) body(of *openapi3.RequestBody) (*Body, error) {
 		types := schema.Value.Type.Slice()
 		b.members = len(types) == 0 || slices.Contains(types, openapi3.TypeObject)
 		properties, required := map[string]bool{}, map[string]bool{}
-		collect(schema, properties, required, maxShape)
+		collect(schema, properties, required, map[*openapi3.Schema]bool{})
 		b.properties, b.required = slices.Sorted(maps.Keys(properties)), slices.Sorted(maps.Keys(required))
 		b.separators = separatorsOf(content, schema.Value)
 	}
@@ -215,10 +221,11 @@ func chooseMedia(all []string) string {
 }
 
 // collect adds the properties of an object, and those that a request must have.
-func collect(ref *openapi3.SchemaRef, properties, required map[string]bool, depth int) {
-	if ref == nil || ref.Value == nil || depth == 0 {
+func collect(ref *openapi3.SchemaRef, properties, required map[string]bool, seen map[*openapi3.Schema]bool) {
+	if ref == nil || ref.Value == nil || seen[ref.Value] {
 		return
 	}
+	seen[ref.Value] = true
 	for name := range ref.Value.Properties {
 		properties[name] = true
 	}
@@ -228,7 +235,7 @@ func collect(ref *openapi3.SchemaRef, properties, required map[string]bool, dept
 		}
 	}
 	for _, part := range ref.Value.AllOf {
-		collect(part, properties, required, depth-1)
+		collect(part, properties, required, seen)
 	}
 }
 
@@ -255,7 +262,7 @@ func separatorsOf(content *openapi3.MediaType, schema *openapi3.Schema) map[stri
 	return out
 }
 
-// maxShape is the depth to which the types of the parts of a value are known.
+// maxShape is the depth to which the types of lists within each other are known.
 const maxShape = 8
 
 // shapeOf returns the types of a value and its parts.
@@ -270,7 +277,7 @@ func shapeOf(ref *openapi3.SchemaRef, depth int) *shape {
 	if slices.Contains(s.types, openapi3.TypeArray) {
 		s.items = shapeOf(ref.Value.Items, depth-1)
 	}
-	if slices.Contains(s.types, openapi3.TypeObject) && depth > maxShape-2 {
+	if slices.Contains(s.types, openapi3.TypeObject) && depth == maxShape { // objects within others are not coerced
 		s.members = make(map[string]*shape, len(ref.Value.Properties))
 		for name, property := range ref.Value.Properties {
 			s.members[name] = shapeOf(property, depth-1)
@@ -305,7 +312,8 @@ func (c *converter) schema(what string, ref *openapi3.SchemaRef) (*Schema, error
 		return nil, fmt.Errorf("the schema of %s cannot be read: %w", what, err)
 	}
 	if c.bytes += len(text); c.bytes > maxBytes {
-		return nil, fmt.Errorf("the schemas of the operation have more than %d bytes, each with all that it refers to", maxBytes)
+		return nil, fmt.Errorf("the schemas of the operation have more than %d bytes, each with all that it refers to",
+			maxBytes)
 	}
 	return &Schema{Definition: text}, nil
 }

@@ -383,3 +383,34 @@ func TestOperationsOfOtherTexts(t *testing.T) {
 		require.Equal(t, want, request(t, o, "{p: '1'}"))
 	}
 }
+
+// TestHostileDescriptions has what took a reader without bounds forever, or ended it.
+func TestHostileDescriptions(t *testing.T) {
+	t.Parallel()
+	self := strings.Repeat("{$ref: '#/components/schemas/A'}, ", 200)
+	for name, text := range map[string]string{
+		"a schema of itself":       "components: {schemas: {A: {$ref: '#/components/schemas/A'}}}",
+		"all of itself":            "components: {schemas: {A: {allOf: [" + self + "]}}}",
+		"properties of itself":     "components: {schemas: {A: {type: object, properties: {a: {$ref: '#/components/schemas/A'}}}}}",
+		"a list of itself":         "components: {schemas: {A: {type: array, items: {$ref: '#/components/schemas/A'}}}}",
+		"no components":            "security: [{none: []}]",
+		"a target of no schema":    "components: {schemas: {A: 1}}",
+		"a path without an end":    "components: {schemas: {A: {$ref: '#/components/schemas/A/properties/a/properties/a'}}}",
+		"a schema of an operation": "components: {schemas: {A: {$ref: '#/paths/~1a/post/requestBody'}}}",
+	} {
+		d := read(t, "openapi: 3.1.0\n"+text+`
+paths:
+  /a:
+    post:
+      operationId: a
+      parameters: [{name: p, in: query, schema: {$ref: '#/components/schemas/A'}}]
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}}
+`)
+		o, err := d.Operation("a")
+		if err != nil {
+			require.ErrorContains(t, err, "cannot be read", name)
+			continue
+		}
+		_ = request(t, o, "{p: 1, body: {}}")
+	}
+}

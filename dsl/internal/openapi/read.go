@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
-// Load returns a text that a description refers to, as JSON. The URI is whole, or relative to the folder that the URI of
-// the description is relative to.
+// Load returns a text that a description refers to, as JSON. The URI is whole, or relative to the folder to which the
+// URI of the description is relative.
 type Load func(uri string) ([]byte, error)
 
 // Description is a description of a service. It is not safe for concurrent use.
@@ -171,8 +171,8 @@ func (d *Description) Operation(id string) (*Operation, error) {
 	return o, nil
 }
 
-// maxValues is the number of values that an operation and what it refers to in the same text may have. The library reads
-// them, and takes about a second for so many.
+// maxValues is the number of values that an operation and what it refers to in the same text may have. The library
+// takes about a second for so many.
 const maxValues = 50_000
 
 // count returns the number of values in a value.
@@ -191,8 +191,8 @@ func count(v any) int {
 	return n
 }
 
-// model returns the part of the description that an operation needs in the library's model. The library reads only that:
-// descriptions may be large, and defects of other operations do not matter.
+// model returns the part of the description that an operation needs in the library's model. The library reads nothing
+// else: descriptions may be large, and defects of other operations do not matter.
 func (d *Description) model(part map[string]any, at place) (doc *openapi3.T, err error) {
 	defer func() {
 		if r := recover(); r != nil { // of the library, for what it does not expect
@@ -227,6 +227,9 @@ func (d *Description) model(part map[string]any, at place) (doc *openapi3.T, err
 		return nil, err
 	}
 	doc.InternalizeRefs(loader.Context, nil)
+	if doc.Components == nil {
+		doc.Components = &openapi3.Components{}
+	}
 	return doc, nil
 }
 

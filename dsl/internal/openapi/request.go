@@ -28,8 +28,8 @@ type Request struct {
 	HasBody bool
 }
 
-// Request returns the request to an operation with arguments, and the units of the budget that their check has used. The
-// error is a *ProblemsError if they do not match the description.
+// Request returns the request to an operation with arguments, and the units of the budget that their check has used.
+// The error is a *ProblemsError if they do not match the description.
 func (o *Operation) Request(given map[string]any, budget int64) (*Request, int64, error) {
 	c := o.check(given, budget)
 	switch {

@@ -65,8 +65,8 @@ func filesOf(args []string, wanted func(path string) bool) ([]string, error) {
 // functionName is the name of the files of functions in catalogs.
 const functionName = "function"
 
-// IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name. Files of tests and functions, and
-// descriptions of services such as openapi.yaml and shop.openapi.yaml, are not.
+// IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name. Files of tests and functions are
+// not, and neither are descriptions of services such as openapi.yaml and shop.openapi.yaml.
 func IsWorkflowFile(path string) bool {
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	_, kind, _ := strings.Cut(name, ".")

@@ -196,8 +196,8 @@ func testedDocument(file, workflow string, cases *workflowtest.File) (*dsl.Docum
 	}
 	found := document{name: workflow, file: workflow, source: source}.resolveWith(copies)
 	if found.parsed != nil && len(found.postponed) > 0 {
-		return nil, nil, exit.Errorf(exit.Failed, "%s: the workflow refers to %s, which tests do not read; name a file with a "+
-			"copy of it: resources: {'%s': FILE}", file, found.postponed[0], found.postponed[0])
+		return nil, nil, exit.Errorf(exit.Failed, "%s: the workflow refers to %s, which tests do not read; name a file with "+
+			"a copy of it: resources: {'%s': FILE}", file, found.postponed[0], found.postponed[0])
 	}
 	return found.parsed, found.violations, nil
 }
