@@ -12,7 +12,7 @@ import (
 func (p *parser) callTask(task value, c taskContext) Body {
 	v, _ := task.member("call")
 	name := p.text(v, "call")
-	unsupported := []string{"asyncapi", "grpc", "openapi", "a2a", "mcp"}
+	unsupported := []string{"asyncapi", "grpc", "a2a", "mcp"}
 	kind := strings.ToLower(strings.TrimSpace(name))
 	switch {
 	case v.node.Kind != tree.String:
@@ -20,18 +20,23 @@ func (p *parser) callTask(task value, c taskContext) Body {
 	case slices.Contains(unsupported, name):
 		p.unsupported(v, fmt.Sprintf("the call of kind %q", name))
 		return nil
-	case name != kind && slices.Contains(append(unsupported, "http"), kind) && p.use["functions"][name] == nil:
+	case name != kind && slices.Contains(append(unsupported, "http", "openapi"), kind) && p.use["functions"][name] == nil:
 		p.report(CodeValue, v, "write "+kind, "there is no call of kind %q", name)
 		return nil
-	case name != "http":
+	case name != "http" && name != "openapi":
 		return p.functionCall(task, v, name, c)
 	}
-	body := &HTTPCall{Output: OutputContent}
 	with, ok := task.member("with")
 	if !ok {
-		p.report(CodeMissingKey, task, "", "a call of kind http needs the key %q", "with")
+		p.report(CodeMissingKey, task, "", "a call of kind %s needs the key %q", name, "with")
+		return nil
+	}
+	if name == "openapi" {
+		body := &OpenAPICall{Output: OutputContent}
+		p.openAPICall(with, body, c.scope.at(slotTask))
 		return body
 	}
+	body := &HTTPCall{Output: OutputContent}
 	p.httpCall(with, body, c.scope.at(slotTask))
 	return body
 }
@@ -53,13 +58,15 @@ func (p *parser) httpCall(v value, body *HTTPCall, vars []string) {
 		{"headers", false, func(v value) { p.allowSecrets(func() { body.Headers = p.stringMap(v, "headers", vars) }) }},
 		{"query", false, func(v value) { p.allowSecrets(func() { body.Query = p.stringMap(v, "query", vars) }) }},
 		{"body", false, func(v value) { p.allowSecrets(func() { body.Body = p.template(v, vars) }) }},
-		{"output", false, func(v value) {
-			body.Output = HTTPOutput(
-				p.oneOf(v, "the output of a call", string(OutputRaw), string(OutputContent), string(OutputResponse)))
-		}},
+		{"output", false, func(v value) { body.Output = p.httpOutput(v) }},
 		{"redirect", false, func(v value) { body.Redirect = p.boolean(v, "redirect") }},
 	})
 	p.checkMultipart(v)
+}
+
+func (p *parser) httpOutput(v value) HTTPOutput {
+	return HTTPOutput(
+		p.oneOf(v, "the output of a call", string(OutputRaw), string(OutputContent), string(OutputResponse)))
 }
 
 // checkMultipart reports a body that is written as an object or a list although its literal content type is one of

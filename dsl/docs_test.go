@@ -18,13 +18,25 @@ func TestLanguagePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/language.md")
 	require.NoError(t, err)
 	blocks := strings.Split(string(page), "```yaml\n")[1:]
-	require.Len(t, blocks, 11)
+	require.Len(t, blocks, 12)
 	for _, block := range blocks {
 		source, _, _ := strings.Cut(block, "```")
 		if !strings.HasPrefix(source, "document:") {
 			source = header + source
 		}
-		parse(t, source)
+		doc, violations, _ := parseWith(source, map[string]string{"https://shop.example/openapi.yaml": `
+openapi: 3.1.0
+paths:
+  /customers/{customer}/orders:
+    post:
+      operationId: createOrder
+      parameters:
+        - {name: customer, in: path, required: true, schema: {type: string}}
+        - {name: dryRun, in: query, schema: {type: boolean}}
+      requestBody: {content: {application/json: {schema: {required: [sku], properties: {quantity: {type: integer}}}}}}
+`})
+		require.Empty(t, violations)
+		require.NotNil(t, doc)
 	}
 	for _, code := range dsl.Codes() {
 		require.Contains(t, string(page), "| `"+string(code)+"` |")

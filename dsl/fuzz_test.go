@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // FuzzParse finds panics, documents without violations that differ after a parse of their canonical form, and
@@ -50,5 +51,100 @@ func FuzzParse(f *testing.F) {
 		canonical, rest := dsl.Parse(doc.Canonical(), dsl.WithLimits(limits))
 		require.NotNil(t, canonical, rest)
 		require.Equal(t, doc.Hash(), canonical.Hash())
+	})
+}
+
+// FuzzDescription finds panics on descriptions of services, operations that the canonical form of a document has not,
+// and arguments that make different requests.
+func FuzzDescription(f *testing.F) {
+	for _, text := range []string{orders, describedStub, schemas, richDescription, "swagger: 2.0", "openapi: 3.1.0\npaths: []"} {
+		f.Add([]byte(text), "getOrder", []byte(`{"id": 1, "body": {"sku": "a"}}`))
+	}
+	f.Add([]byte(richDescription), "self", []byte(`{"id": 1, "body": {}}`))
+	f.Add([]byte(richDescription), "put", []byte(`{"id": ["a"], "form": {"a": [1, "b"], "b": null}, "deep": {"a": {"b": 1}}}`))
+	limits := dsl.DefaultLimits()
+	limits.MaxBytes, limits.MaxNodes = 1<<16, 1<<12
+	f.Fuzz(func(t *testing.T, description []byte, operation string, arguments []byte) {
+		given, err := jq.DecodeJSON(arguments)
+		if err != nil {
+			return
+		}
+		source, err := jq.EncodeJSON(map[string]any{
+			"document": map[string]any{"dsl": "1.0.3", "namespace": "a", "name": "b", "version": "1.0.0"},
+			"do": []any{map[string]any{"c": map[string]any{"call": "openapi", "with": map[string]any{
+				"document": map[string]any{"endpoint": "d.yaml"}, "operationId": operation}}}}})
+		require.NoError(t, err)
+		parse := func(source []byte) *dsl.Document {
+			resources := dsl.NewResources()
+			resources.Add("d.yaml", description)
+			doc, _ := dsl.Parse(source, dsl.WithResources(resources), dsl.WithLimits(limits))
+			return doc
+		}
+		doc := parse(source)
+		if doc == nil {
+			return
+		}
+		canonical, _, err := dsl.Unpack(doc.Canonical())
+		require.NoError(t, err)
+		again := parse(canonical)
+		require.NotNil(t, again)
+		object, _ := given.(map[string]any)
+		request, units, err := doc.Do[0].Body.(*dsl.OpenAPICall).Request(object, 1<<20)
+		same, sameUnits, sameErr := again.Do[0].Body.(*dsl.OpenAPICall).Request(object, 1<<20)
+		require.Equal(t, request, same)
+		require.Equal(t, units, sameUnits)
+		require.Equal(t, err, sameErr)
+	})
+}
+
+// richDescription has what descriptions in the format 2.0 have, and references in circles.
+const richDescription = `
+swagger: '2.0'
+host: shop.example
+consumes: [application/x-www-form-urlencoded]
+definitions: {Self: {allOf: [{$ref: '#/definitions/Self'}]}, Tree: {properties: {t: {$ref: '#/definitions/Tree'}}}}
+parameters: {p: {name: p, in: header, type: string, pattern: a+}}
+paths:
+  /get/{id}:
+    parameters: [{name: id, in: path, type: array, items: {type: string}}, {$ref: '#/parameters/p'}]
+    get: {operationId: getOrder, parameters: [{name: body, in: body, schema: {$ref: '#/definitions/Tree'}}]}
+    put:
+      operationId: put
+      parameters: [{name: a, in: formData, type: array, items: {type: integer}}, {name: b, in: formData, type: file}]
+    post: {operationId: self, parameters: [{name: body, in: body, schema: {$ref: '#/definitions/Self'}}]}
+`
+
+// FuzzFunction finds panics on functions that are published by themselves, and those that are accepted although no
+// document can call them.
+func FuzzFunction(f *testing.F) {
+	for _, text := range []string{
+		"set: {x: 1}", "do: [{a: {call: 'b:1.0.0@default'}}]", "input: {schema: {document: {type: object}}}\nset: '${ . }'",
+		"call: http\nwith: {method: get, endpoint: 'https://a/{b}'}", "[]", "run: {script: {language: js, code: '1'}}",
+		"try: [{a: {raise: {error: {type: a, status: 1}}}}]\ncatch: {}",
+	} {
+		f.Add([]byte(text))
+	}
+	limits := dsl.DefaultLimits()
+	limits.MaxBytes = 1 << 16
+	f.Fuzz(func(t *testing.T, function []byte) {
+		violations := dsl.CheckFunction("f:1.0.0@default", function, dsl.WithLimits(limits))
+		require.Equal(t, violations, dsl.CheckFunction("f:1.0.0@default", function, dsl.WithLimits(limits)))
+		if violations.HasErrors() {
+			return
+		}
+		resources := dsl.NewResources()
+		resources.Add("f:1.0.0@default", function)
+		source := []byte(referring + "do: [{a: {call: 'f:1.0.0@default'}}]")
+		for range dsl.MaxFunctionDepth {
+			_, violations = dsl.Parse(source, dsl.WithResources(resources), dsl.WithLimits(limits))
+			for _, missing := range resources.Missing() {
+				resources.Postpone(missing.URI)
+			}
+		}
+		for _, v := range violations {
+			if v.Severity == dsl.SeverityError {
+				require.Contains(t, v.Message, "secret", "%s", v)
+			}
+		}
 	})
 }

@@ -97,12 +97,27 @@ func officialDocuments(t *testing.T, dir string) map[string][]byte {
 	return out
 }
 
-// parseWithStubs parses a document with a function in place of each resource.
+// describedStub is a description of the services that the examples call.
+const describedStub = `
+openapi: 3.0.3
+servers: [{url: 'https://example.com'}]
+paths:
+  /pets: {get: {operationId: findPetsByStatus, parameters: [{name: status, in: query}]}}
+  /pets/{petId}: {get: {operationId: getPetById, parameters: [{name: petId, in: path}]}}
+  /log: {post: {operationId: logreading}}
+  /report: {post: {operationId: produceReport}}
+`
+
+// parseWithStubs parses a document with a function, or a description of a service, in place of each resource.
 func parseWithStubs(source []byte) (*dsl.Document, dsl.Violations) {
 	resources := dsl.NewResources()
 	_, _ = dsl.Parse(source, dsl.WithResources(resources))
 	for _, missing := range resources.Missing() {
-		resources.Add(missing.URI, []byte("set: {stub: true}"))
+		stub := "set: {stub: true}"
+		if strings.HasSuffix(missing.URI, ".json") {
+			stub = describedStub
+		}
+		resources.Add(missing.URI, []byte(stub))
 	}
 	return dsl.Parse(source, dsl.WithResources(resources))
 }
@@ -139,7 +154,7 @@ func TestOfficialDocuments(t *testing.T) {
 		require.Equal(t, doc.Definition, again.Definition, name)
 	}
 	t.Logf("%d of 89 documents run in this version", accepted)
-	require.GreaterOrEqual(t, accepted, 63)
+	require.GreaterOrEqual(t, accepted, 68)
 }
 
 // TestAgainstOfficialSchema: what we accept, the official schema accepts, for all documents and seeded mutations of

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-dev/signalbox/dsl/internal/openapi"
 	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
@@ -95,10 +96,12 @@ type parser struct {
 	base           Reference                       // the text that is parsed; zero: a document, whose folder has the files
 	anySecret      bool                            // secrets need no declaration
 	resources      *Resources
-	used           map[string]*Resource  // the resources of the document, by URI
-	partial        bool                  // resources were postponed
-	trees          map[string]*tree.Node // those that were parsed
-	origins        []origin              // the functions around what is read now, outermost first
+	used           map[string]*Resource          // the resources of the document, by URI
+	partial        bool                          // resources were postponed
+	trees          map[string]*tree.Node         // those that were parsed
+	descriptions   map[string]*description       // those of services that were read, by URI
+	operations     map[string]*openapi.Operation // those that were read, by URI and identifier
+	origins        []origin                      // the functions around what is read now, outermost first
 	errors         errorTypes
 	declared       []DeclaredSecret
 	secrets        map[string]bool // the declared ones, and whether they are used

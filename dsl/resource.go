@@ -297,13 +297,18 @@ func (p *parser) usedResources() []Resource {
 
 // resolve returns what a URI refers to from the text that is read now: the document, or a resource.
 func (p *parser) resolve(uri string) (Reference, error) {
-	u, err := url.Parse(uri)
-	if err != nil || uri == "" || len(uri) > maxURI {
-		return Reference{}, fmt.Errorf("%.200q is not a URI of at most %d bytes", uri, maxURI)
-	}
 	base := p.base
 	if n := len(p.origins); n > 0 && p.origins[n-1].foreign {
 		base = p.origins[n-1].reference
+	}
+	return resolveFrom(base, uri)
+}
+
+// resolveFrom returns what a URI refers to from a text. The zero base is a document, whose folder has the files.
+func resolveFrom(base Reference, uri string) (Reference, error) {
+	u, err := url.Parse(uri)
+	if err != nil || uri == "" || len(uri) > maxURI {
+		return Reference{}, fmt.Errorf("%.200q is not a URI of at most %d bytes", uri, maxURI)
 	}
 	switch {
 	case u.Scheme == "http" || u.Scheme == "https":

@@ -67,6 +67,10 @@ func TestRuns(t *testing.T) {
 			output: `{"prices": [{"position": 1, "sku": "lamp", "price": 29.9}, {"position": 2, "sku": "desk", "price": 249}], "total": 278.9}`,
 			calls:  []string{"GET /products/lamp", "GET /products/desk"},
 		},
+		{
+			example: "reorder", input: `{"below": 5}`, output: `{"ordered": [{"id": "order-lamp", "sku": "lamp", "quantity": 8}]}`,
+			calls: []string{"GET /stock", "POST /suppliers/s-1/orders"},
+		},
 		{example: "price-list", input: `{"skus": []}`, output: `{"prices": [], "total": 0}`},
 		{
 			example: "invoice",

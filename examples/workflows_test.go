@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/workflowtest"
+	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,7 +23,14 @@ func parse(t *testing.T, path string) *dsl.Document {
 	t.Helper()
 	source, err := os.ReadFile(path)
 	require.NoError(t, err)
-	document, problems := dsl.Parse(source)
+	resources := dsl.NewResources()
+	_, _ = dsl.Parse(source, dsl.WithResources(resources))
+	for _, missing := range resources.Missing() {
+		content, err := os.ReadFile(filepath.Join(filepath.Dir(path), missing.URI))
+		require.NoError(t, err)
+		resources.Add(missing.URI, content)
+	}
+	document, problems := dsl.Parse(source, dsl.WithResources(resources))
 	require.Empty(t, problems)
 	return document
 }
@@ -31,7 +39,7 @@ func files(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("workflows/*.yaml")
 	require.NoError(t, err)
-	paths = slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, ".test.yaml") })
+	paths = slices.DeleteFunc(paths, func(path string) bool { return !workflowcmd.IsWorkflowFile(path) })
 	require.NotEmpty(t, paths)
 	return paths
 }

@@ -71,7 +71,7 @@ func (f firstRun) publish(ctx context.Context, documents []document) error {
 	client := signalboxv1connect.NewWorkflowServiceClient(f.http, f.api)
 	for _, d := range documents {
 		response, err := client.PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
-			Project: project.Default, Source: d.source,
+			Project: project.Default, Source: d.source, Files: workflowcmd.FilesOf(d.file, []byte(d.source)),
 		}))
 		if err != nil {
 			return fmt.Errorf("publishing %q: %w", d.file, err)

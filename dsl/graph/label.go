@@ -36,6 +36,8 @@ func taskLabel(t *dsl.Task) string {
 	case *dsl.HTTPCall:
 		with, _ := definition["with"].(map[string]any)
 		return callLabel(with)
+	case *dsl.OpenAPICall:
+		return clip(b.Operation)
 	case *dsl.FunctionCall:
 		return clip(b.Function)
 	case *dsl.Do:

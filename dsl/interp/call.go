@@ -30,15 +30,18 @@ func (m *Machine) startCall(f *frame) {
 	case *dsl.RunWorkflow:
 		m.startChild(f, b)
 	case *dsl.HTTPCall:
-		m.startHTTP(f, b)
+		request, runError := m.httpRequest(f, b)
+		m.startHTTP(f, request, runError)
+	case *dsl.OpenAPICall:
+		request, runError := m.openAPIRequest(f, b)
+		m.startHTTP(f, request, runError)
 	case *dsl.RunProgram:
 		m.startProgram(f, b)
 	}
 }
 
-// startHTTP evaluates the request of a call and emits its effect.
-func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
-	request, runError := m.httpRequest(f, b)
+// startHTTP emits the effect of a call with a request, or fails it if there is none.
+func (m *Machine) startHTTP(f *frame, request *HTTPRequest, runError *dsl.Error) {
 	if runError != nil {
 		m.fail(f, runError)
 		return
@@ -149,17 +152,25 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 			return nil, runError
 		}
 	}
-	if b.Authentication != nil {
-		r.Authentication = &Authentication{Scheme: b.Authentication.Scheme, Secret: b.Authentication.Secret}
-		if b.Authentication.Properties != nil {
-			if r.Authentication.Properties,
-				runError = m.template(b.Authentication.Properties, f.input, vars, at); runError != nil {
-				return nil, runError
-			}
-		}
+	if r.Authentication, runError = m.authentication(f, b.Authentication, vars); runError != nil {
+		return nil, runError
 	}
 	setPlaceholders(r, uri, headers, query, len(m.doc.Use.Secrets) > 0)
 	return r, nil
+}
+
+// authentication evaluates how a call authenticates; nil if it does not.
+func (m *Machine) authentication(f *frame, a *dsl.Authentication, vars map[string]any) (*Authentication, *dsl.Error) {
+	if a == nil {
+		return nil, nil
+	}
+	out := &Authentication{Scheme: a.Scheme, Secret: a.Secret}
+	if a.Properties == nil {
+		return out, nil
+	}
+	var runError *dsl.Error
+	out.Properties, runError = m.template(a.Properties, f.input, vars, f.task.Pointer)
+	return out, runError
 }
 
 // setPlaceholders completes a request: it replaces secrets by placeholders. secrets reports whether there may be any.

@@ -42,8 +42,8 @@ func (m *Machine) variables(f *frame) map[string]any {
 	}
 	vars["input"] = f.input
 	vars["task"] = m.taskVariable(f)
-	if call, ok := f.task.Body.(*dsl.HTTPCall); ok && call.Authentication != nil {
-		vars["authorization"] = map[string]any{"scheme": call.Authentication.Scheme.HTTP()}
+	if a := authenticationOf(f.task); a != nil {
+		vars["authorization"] = map[string]any{"scheme": a.Scheme.HTTP()}
 	}
 	for p := f.parent; p != nil; p = p.parent {
 		for _, b := range p.binds {
@@ -53,6 +53,17 @@ func (m *Machine) variables(f *frame) map[string]any {
 		}
 	}
 	return vars
+}
+
+// authenticationOf returns how the call of a task authenticates; nil if it does not, or if the task is no such call.
+func authenticationOf(t *dsl.Task) *dsl.Authentication {
+	switch b := t.Body.(type) {
+	case *dsl.HTTPCall:
+		return b.Authentication
+	case *dsl.OpenAPICall:
+		return b.Authentication
+	}
+	return nil
 }
 
 // descriptorOf is $task.

@@ -10,6 +10,8 @@ import (
 type File struct {
 	// Workflow is the path of the document, relative to the file; empty: the document beside the file.
 	Workflow string
+	// Resources are the paths, relative to the file, of copies of the texts that the document refers to by an address.
+	Resources map[string]string
 	// Now, Secrets and Mocks apply to every case that does not set them. The mocks of a case come before these.
 	Now     time.Time
 	Secrets map[string]any

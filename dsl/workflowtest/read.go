@@ -83,6 +83,14 @@ func (r *reader) fileFields(f *File) fields {
 	return fields{
 		{"workflow", false, textShape, "Path of the document, relative to this file. Default: the document of the same " +
 			"name beside this file.", func(v value) { f.Workflow = v.text() }},
+		{"resources", false, shape{form: mapping, item: &textShape},
+			"Files, relative to this one, with copies of the texts that the document refers to, by their addresses.",
+			func(v value) {
+				f.Resources = make(map[string]string, len(v.node.Members))
+				for uri, path := range v.members() {
+					f.Resources[uri] = path.text()
+				}
+			}},
 		{"now", false, shape{form: moment}, "Time at which the runs of all cases start.", func(v value) { f.Now = v.time() }},
 		{"secrets", false, shape{form: mapping, item: &anyShape},
 			"Secrets of all cases, by name: texts, or objects of texts.",

@@ -53,7 +53,7 @@ func (s *Service) Calls() []string {
 	return append([]string(nil), s.calls...)
 }
 
-// shop registers the routes of the workflows order and price-list.
+// shop registers the routes of the workflows order, price-list and reorder.
 func (s *Service) shop() {
 	s.routes.HandleFunc("POST /reservations", func(w http.ResponseWriter, r *http.Request) {
 		body := read(r)
@@ -73,6 +73,18 @@ func (s *Service) shop() {
 			return
 		}
 		answer(w, http.StatusCreated, map[string]any{"id": fmt.Sprintf("shipment-%v", body["order"])})
+	})
+	s.routes.HandleFunc("GET /stock", func(w http.ResponseWriter, r *http.Request) {
+		short := []map[string]any{}
+		if below, err := strconv.Atoi(r.URL.Query().Get("below")); err == nil && below > 2 {
+			short = append(short, map[string]any{"sku": "lamp", "left": 2, "supplier": "s-1"})
+		}
+		answer(w, http.StatusOK, short)
+	})
+	s.routes.HandleFunc("POST /suppliers/{supplier}/orders", func(w http.ResponseWriter, r *http.Request) {
+		body := read(r)
+		answer(w, http.StatusCreated, map[string]any{
+			"id": fmt.Sprintf("order-%v", body["sku"]), "sku": body["sku"], "quantity": body["quantity"]})
 	})
 	s.routes.HandleFunc("GET /products/{sku}", func(w http.ResponseWriter, r *http.Request) {
 		prices := map[string]float64{"lamp": 29.9, "desk": 249, "chair": 89.5}
@@ -210,11 +222,11 @@ func refuse(w http.ResponseWriter, status int, reason string) {
 	send(w, status, "application/problem+json", map[string]any{"title": reason, "status": status})
 }
 
-func answer(w http.ResponseWriter, status int, body map[string]any) {
+func answer(w http.ResponseWriter, status int, body any) {
 	send(w, status, "application/json", body)
 }
 
-func send(w http.ResponseWriter, status int, contentType string, body map[string]any) {
+func send(w http.ResponseWriter, status int, contentType string, body any) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

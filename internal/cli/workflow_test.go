@@ -80,7 +80,8 @@ func TestValidateWalksFolders(t *testing.T) {
 	t.Parallel()
 	shell := newShell(t, "")
 	folder := t.TempDir()
-	for _, name := range []string{"a.yaml", "sub/b.yml", "sub/c.json", "sub/readme.md", "functions/f/1.0.0/function.yaml", ".hidden/d.yaml", ".e.yaml"} {
+	for _, name := range []string{"a.yaml", "sub/b.yml", "sub/c.json", "sub/readme.md", "functions/f/1.0.0/function.yaml",
+		"openapi.yaml", "swagger.json", "shop.openapi.yml", ".hidden/d.yaml", ".e.yaml"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(helloSource), 0o600))
 	}

@@ -64,6 +64,51 @@ func TestTestsNameTheirWorkflow(t *testing.T) {
 	require.Zero(t, c.code, c.out.String()+c.err.String())
 }
 
+const describedService = `
+openapi: 3.1.0
+servers: [{url: 'https://shop.example/v1'}]
+paths:
+  /orders/{id}:
+    get: {operationId: getOrder, parameters: [{name: id, in: path, required: true, schema: {type: integer}}]}
+`
+
+// Tests read files beside the workflow, and copies of what is at an address.
+func TestTestsReadWhatWorkflowsReferTo(t *testing.T) {
+	t.Parallel()
+	calling := func(document string) string {
+		return callingSource + "do: [{get: {call: openapi, with: {document: {endpoint: '" + document +
+			"'}, operationId: getOrder, parameters: {id: 7}}}}]\n"
+	}
+	const address = "https://shop.example/openapi.yaml"
+	const cases = `
+cases:
+  - name: one
+    mocks: [{when: '.url == "https://shop.example/v1/orders/7"', respond: {body: {id: 7}}}]
+    expect: {output: {id: 7}}
+`
+	root := folder(t, map[string]string{
+		"local.yaml": calling("shop.openapi.yaml"), "local.test.yaml": cases, "shop.openapi.yaml": describedService,
+		"remote.yaml": calling(address), "remote.test.yaml": "resources: {'" + address + "': shop.openapi.yaml}" + cases,
+		"alone/alone.yaml": calling(address), "alone/alone.test.yaml": cases,
+		"gone/gone.yaml": calling(address), "gone/gone.test.yaml": "resources: {'" + address + "': none.yaml}" + cases,
+		"up/up.yaml": calling(address), "up/up.test.yaml": "resources: {'" + address + "': ../shop.openapi.yaml}" + cases,
+	})
+	shell := newShell(t, "127.0.0.1:1")
+	for _, name := range []string{"local", "remote"} {
+		c := shell.run(t, "workflow", "test", filepath.Join(root, name+".yaml"))
+		require.Zero(t, c.code, c.out.String()+c.err.String())
+	}
+	for name, want := range map[string]string{
+		"alone": "name a file with a copy of it: resources: {'" + address + "': FILE}",
+		"gone":  "read the copy of " + address, "up": "read the copy of " + address,
+	} {
+		requireRefusal(t, shell.run(t, "workflow", "test", filepath.Join(root, name)), exit.Failed, want)
+	}
+	c := shell.run(t, "workflow", "graph", filepath.Join(root, "remote.yaml"))
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), "getOrder")
+}
+
 func TestResultsOfTestsAsData(t *testing.T) {
 	t.Parallel()
 	shell, path := newShell(t, ""), tests(t, oneBad)

@@ -89,7 +89,7 @@ func TestKit(t *testing.T) {
 	}
 	t.Logf("%d of %d scenarios pass", passed, len(results))
 	require.Len(t, results, 21)
-	require.GreaterOrEqual(t, passed, 19)
+	require.Equal(t, 21, passed)
 	keepPage(t, "kit", table(results))
 }
 

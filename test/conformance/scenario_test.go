@@ -86,7 +86,7 @@ func (s *scenario) register(sc *godog.ScenarioContext) {
 func (s *scenario) execute(ctx context.Context) error {
 	workflow := ""
 	for _, source := range s.source {
-		doc, violations := dsl.Parse([]byte(source))
+		doc, violations := parse(source)
 		for _, v := range violations {
 			if v.Code == dsl.CodeUnsupported {
 				s.unsupported = v.Message
@@ -128,6 +128,20 @@ func (s *scenario) execute(ctx context.Context) error {
 	}
 	s.steps = res.Msg.GetSteps()
 	return nil
+}
+
+// parse parses a document. The server reads the texts that it refers to.
+func parse(source string) (*dsl.Document, dsl.Violations) {
+	resources := dsl.NewResources()
+	doc, violations := dsl.Parse([]byte(source), dsl.WithResources(resources))
+	missing := resources.Missing()
+	if len(missing) == 0 {
+		return doc, violations
+	}
+	for _, reference := range missing {
+		resources.Postpone(reference.URI)
+	}
+	return dsl.Parse([]byte(source), dsl.WithResources(resources))
 }
 
 // await watches a run to its end.

@@ -99,7 +99,8 @@ func petstore(w http.ResponseWriter, r *http.Request) {
 // petstoreDescription describes the operations that scenarios call.
 func petstoreDescription() map[string]any {
 	operation := func(id, in, name, kind string) map[string]any {
-		parameter := map[string]any{"in": in, "name": name, "type": kind, "required": true}
+		parameter := map[string]any{"in": in, "name": name, "type": kind, "required": true, "collectionFormat": "multi",
+			"items": map[string]any{"type": "string", "enum": []string{"available", "pending", "sold"}}}
 		return map[string]any{"get": map[string]any{"operationId": id, "produces": []string{"application/json"},
 			"parameters": []any{parameter}, "responses": map[string]any{"200": map[string]any{"description": "found"}}}}
 	}
@@ -107,11 +108,41 @@ func petstoreDescription() map[string]any {
 		"swagger": "2.0", "info": map[string]any{"title": "Pets", "version": "1.0.0"}, "host": "petstore.swagger.io",
 		"basePath": "/v2", "schemes": []string{"https"},
 		"paths": map[string]any{
-			"/pet/findByStatus": operation("findPetsByStatus", "query", "status", "string"),
+			"/pet/findByStatus": operation("findPetsByStatus", "query", "status", "array"),
 			"/pet/{petId}":      operation("getPetById", "path", "petId", "integer"),
 		},
 	}
 }
+
+// httpbinDescription describes services of httpbin, at a server that is relative to the description.
+const httpbinDescription = `
+openapi: 3.1.0
+info: {title: Services, version: 1.0.0}
+servers: [{url: '/{service}', variables: {service: {default: anything, enum: [anything, none]}}}]
+components:
+  securitySchemes: {token: {type: http, scheme: bearer}}
+  schemas:
+    Order:
+      type: object
+      required: [sku]
+      properties: {sku: {type: string, minLength: 2}, parts: {type: array, items: {$ref: '#/components/schemas/Order'}}}
+paths:
+  /orders/{id}:
+    parameters: [{name: id, in: path, required: true, schema: {type: integer, minimum: 1}}]
+    get:
+      operationId: getOrder
+      parameters:
+        - {name: tags, in: query, schema: {type: array, items: {type: string}}}
+        - {name: states, in: query, explode: false, schema: {type: array, items: {type: string}}}
+        - {name: filter, in: query, style: deepObject, schema: {type: object}}
+        - {name: X-Trace, in: header, schema: {type: string}}
+        - {name: session, in: cookie, schema: {type: string}}
+    put:
+      operationId: putOrder
+      security: [{token: []}]
+      requestBody: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/Order'}}}}
+  /moved: {servers: [{url: 'https://httpbin.org/redirect'}], get: {operationId: move}}
+`
 
 // httpbin has services that answer with what they have received.
 func httpbin(w http.ResponseWriter, r *http.Request) {
@@ -139,6 +170,9 @@ func httpbin(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"access_token": "granted-" + r.PostForm.Get("grant_type")})
 	case ".well-known":
 		answer(w, http.StatusOK, map[string]any{"issuer": "https://httpbin.org", "token_endpoint": "https://httpbin.org/auth"})
+	case "openapi.yaml":
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = io.WriteString(w, httpbinDescription) // the caller may have disconnected
 	case "text":
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "a text") // the caller may have disconnected

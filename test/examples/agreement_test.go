@@ -73,7 +73,15 @@ func TestTestsAgreeWithThePlatform(t *testing.T) {
 	for _, path := range files(t) {
 		source, err := os.ReadFile(path)
 		require.NoError(t, err)
-		doc, violations := dsl.Parse(source)
+		resources, files := dsl.NewResources(), map[string]string{}
+		_, _ = dsl.Parse(source, dsl.WithResources(resources)) // it lists the files that are missing
+		for _, missing := range resources.Missing() {
+			content, err := os.ReadFile(filepath.Join(filepath.Dir(path), missing.URI))
+			require.NoError(t, err)
+			resources.Add(missing.URI, content)
+			files[missing.URI] = string(content)
+		}
+		doc, violations := dsl.Parse(source, dsl.WithResources(resources))
 		require.False(t, violations.HasErrors())
 		tests, err := os.ReadFile(strings.TrimSuffix(path, ".yaml") + ".test.yaml")
 		require.NoError(t, err)
@@ -98,7 +106,7 @@ func TestTestsAgreeWithThePlatform(t *testing.T) {
 			}
 			compared++
 			name := filepath.Base(path) + " " + c.Name
-			compare(t, server, string(source), &c, result, o, name)
+			compare(t, server, server.PublishWith(t, string(source), files), &c, result, o, name)
 		}
 	}
 	require.Greater(t, compared, 18)
@@ -143,7 +151,7 @@ func TestTheKitAgreesWithThePlatform(t *testing.T) {
 			}
 			result := workflowtest.Execute(t.Context(), doc, c)
 			compared++
-			compare(t, dev.Get(t), source, &c, result, &origin{}, filepath.Base(feature)+" "+match[1])
+			compare(t, dev.Get(t), dev.Get(t).Publish(t, source), &c, result, &origin{}, filepath.Base(feature)+" "+match[1])
 		}
 	}
 	require.Greater(t, compared, 10)
@@ -184,12 +192,11 @@ func atOrigin(doc *dsl.Document, input any, address string) any {
 	return out
 }
 
-func compare(t *testing.T, s *platform.Server, source string, c *workflowtest.Case, result *workflowtest.Result,
+func compare(t *testing.T, s *platform.Server, workflow string, c *workflowtest.Case, result *workflowtest.Result,
 	o *origin, name string) {
 	t.Helper()
 	input, err := json.Marshal(c.Input)
 	require.NoError(t, err)
-	workflow := s.Publish(t, source)
 	run, err := s.TryStart(t.Context(), workflow, string(input))
 	if err != nil { // the platform refuses an input that its schema refuses before a run exists
 		require.NotNil(t, result.Error, "%s: %v", name, err)

@@ -74,6 +74,17 @@ func TestLargeAnswerIsSentOnce(t *testing.T) {
 	require.Equal(t, []string{"answered 200"}, outcomes(s.Steps(t, id)[0]))
 }
 
+// description is that of a service, at the address of the description.
+const description = `{"openapi": "3.1.0", "paths": {"/{path}": {"get": {"operationId": "read", "parameters": [` +
+	`{"name": "path", "in": "path", "required": true, "schema": {"type": "string"}}]}}}}`
+
+// describedStep returns a task that reads a URL by the description beside it.
+func describedStep(url string) string {
+	base, path, _ := strings.Cut(url, "/lost")
+	return "  - lost:\n      call: openapi\n      with:\n        document: {endpoint: " + base + "/openapi.json}\n" +
+		"        operationId: read\n        parameters: {path: lost" + path + "}\n"
+}
+
 // The only worker is killed while a call is in flight: in the local activity, and after the call was
 // handed over to an activity.
 func TestCallOfKilledWorkerIsTheFirstAttempt(t *testing.T) {
@@ -86,10 +97,12 @@ func TestCallOfKilledWorkerIsTheFirstAttempt(t *testing.T) {
 		"local":       {"GET /lost", func(url string) string { return getStep("lost", url) }, 0},
 		"handed over": {"GET /lost", func(url string) string { return getStep("lost", url) }, 3 * time.Second},
 		"unsafe":      {"POST /lost", func(url string) string { return postStep("lost", url) }, 0},
+		"described":   {"GET /lost", describedStep, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := origin.New(t)
+			o.Answer("GET /openapi.json", 200, description)
 			gate := o.Hold(tc.route, 200, `{"ok":true}`)
 			temporal := platform.StartTemporal(t)
 			options := platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t), Port: platform.FreePort(t)}

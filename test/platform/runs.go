@@ -30,8 +30,14 @@ func Document(name, tasks string, head ...string) string {
 // Publish publishes a document and returns the workflow's full name.
 func (s *Server) Publish(t T, source string) string {
 	t.Helper()
+	return s.PublishWith(t, source, nil)
+}
+
+// PublishWith publishes a workflow with the files that it refers to, and returns its name.
+func (s *Server) PublishWith(t T, source string, files map[string]string) string {
+	t.Helper()
 	res, err := s.Workflows.PublishWorkflow(t.Context(), connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
-		Project: DefaultProject, Source: source,
+		Project: DefaultProject, Source: source, Files: files,
 	}))
 	if err != nil {
 		t.Fatalf("publish: %v\n%s", err, source)

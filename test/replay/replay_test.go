@@ -81,8 +81,8 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	require.NoError(t, err)
 	docs := library{}
 	for _, s := range scenarios {
-		doc, violations := dsl.Parse([]byte(s.Source))
-		require.False(t, violations.HasErrors(), s.Name)
+		doc, err := s.Document()
+		require.NoError(t, err, s.Name)
 		docs[doc.Hash()] = doc
 	}
 	for version := 1; version <= interp.Version; version++ {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/docdiff"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
@@ -33,7 +32,7 @@ func diffFile(ctx context.Context, s *invocation.Invocation, file, version strin
 	if err != nil {
 		return err
 	}
-	after, _ := dsl.Parse(source.source)
+	after := source.resolve().parsed
 	if after == nil {
 		return wrongDocument("diff", source, check(source).Violations)
 	}
@@ -50,7 +49,7 @@ func diffFile(ctx context.Context, s *invocation.Invocation, file, version strin
 	if response.GetVersion() == nil {
 		published, label = response.GetDraftSource(), "the draft"
 	}
-	before, violations := dsl.Parse([]byte(published))
+	before, violations := outline([]byte(published))
 	if before == nil {
 		return exit.Errorf(exit.Failed, "%s of workflow %q has errors: %w", label, name, violations)
 	}

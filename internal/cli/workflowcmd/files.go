@@ -65,12 +65,17 @@ func filesOf(args []string, wanted func(path string) bool) ([]string, error) {
 // functionName is the name of the files of functions in catalogs.
 const functionName = "function"
 
-// IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name. Files of tests and of functions
-// are not.
+// IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name. Files of tests and functions are
+// not, and neither are descriptions of services such as openapi.yaml and shop.openapi.yaml.
 func IsWorkflowFile(path string) bool {
-	base := filepath.Base(path)
-	return isYAML(path) && !isTestFile(path) && strings.TrimSuffix(base, filepath.Ext(base)) != functionName
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	_, kind, _ := strings.Cut(name, ".")
+	return isYAML(path) && !isTestFile(path) && name != functionName &&
+		!slices.Contains(descriptionNames(), name) && !slices.Contains(descriptionNames(), kind)
 }
+
+// descriptionNames are the names of descriptions of services, or the parts of names before their extension.
+func descriptionNames() []string { return []string{"openapi", "swagger"} }
 
 // extensions are those of workflows and test files.
 func extensions() []string { return []string{".yaml", ".yml", ".json"} }

@@ -18,11 +18,16 @@ type resolved struct {
 	violations dsl.Violations
 	// files are the contents by path relative to the folder of the document.
 	files map[string]string
+	// postponed are the addresses of what only servers read.
+	postponed []string
 }
 
 // resolve parses a document and reads the files that it refers to. A file outside the folder of the document is not
 // read, also not through a link: a document from elsewhere must not send other files of this machine to a server.
-func (d document) resolve() resolved {
+func (d document) resolve() resolved { return d.resolveWith(nil) }
+
+// resolveWith is resolve with the texts at some addresses.
+func (d document) resolveWith(known map[string]string) resolved {
 	out := resolved{files: map[string]string{}}
 	resources := dsl.NewResources()
 	for {
@@ -32,7 +37,12 @@ func (d document) resolve() resolved {
 			return out
 		}
 		for _, reference := range missing {
+			if content, given := known[reference.URI]; given {
+				resources.Add(reference.URI, []byte(content))
+				continue
+			}
 			if reference.Kind != dsl.ReferenceFile {
+				out.postponed = append(out.postponed, reference.URI)
 				resources.Postpone(reference.URI)
 				continue
 			}
@@ -43,6 +53,26 @@ func (d document) resolve() resolved {
 			}
 			out.files[reference.URI] = content
 			resources.Add(reference.URI, []byte(content))
+		}
+	}
+}
+
+// FilesOf returns the files beside a document that it refers to, by path relative to its folder.
+func FilesOf(file string, source []byte) map[string]string {
+	return document{name: file, file: file, source: source}.resolve().files
+}
+
+// outline parses a document without what it refers to. Its structure is the same, except that of functions outside.
+func outline(source []byte) (*dsl.Document, dsl.Violations) {
+	resources := dsl.NewResources()
+	for {
+		doc, violations := dsl.Parse(source, dsl.WithResources(resources))
+		missing := resources.Missing()
+		if len(missing) == 0 {
+			return doc, violations
+		}
+		for _, reference := range missing {
+			resources.Postpone(reference.URI)
 		}
 	}
 }

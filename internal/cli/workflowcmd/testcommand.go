@@ -164,12 +164,11 @@ func testFile(ctx context.Context, s *invocation.Invocation, file string, flags 
 	if result.workflow, err = workflowOf(file, cases); err != nil {
 		return nil, err
 	}
-	document, err := os.ReadFile(result.workflow)
-	if err != nil {
-		return nil, exit.Errorf(exit.Failed, "read the workflow of %s: %w", file, err)
-	}
-	doc, violations := dsl.Parse(document)
-	if doc == nil {
+	doc, violations, err := testedDocument(file, result.workflow, cases)
+	switch {
+	case err != nil:
+		return nil, err
+	case doc == nil:
 		result.wrong(s, result.workflow, violations)
 		return result, nil
 	}
@@ -181,6 +180,26 @@ func testFile(ctx context.Context, s *invocation.Invocation, file string, flags 
 	result.report = cases.Run(ctx, doc, flags.match, runtime.GOMAXPROCS(0))
 	result.took = time.Since(began)
 	return result, nil
+}
+
+// testedDocument parses the document of a test file, with the copies of texts that the file names.
+func testedDocument(file, workflow string, cases *workflowtest.File) (*dsl.Document, dsl.Violations, error) {
+	source, err := os.ReadFile(workflow)
+	if err != nil {
+		return nil, nil, exit.Errorf(exit.Failed, "read the workflow of %s: %w", file, err)
+	}
+	copies := make(map[string]string, len(cases.Resources))
+	for uri, path := range cases.Resources {
+		if copies[uri], err = (document{file: file}).beside(path); err != nil {
+			return nil, nil, exit.Errorf(exit.Failed, "%s: read the copy of %s: %w", file, uri, err)
+		}
+	}
+	found := document{name: workflow, file: workflow, source: source}.resolveWith(copies)
+	if found.parsed != nil && len(found.postponed) > 0 {
+		return nil, nil, exit.Errorf(exit.Failed, "%s: the workflow refers to %s, which tests do not read; name a file with "+
+			"a copy of it: resources: {'%s': FILE}", file, found.postponed[0], found.postponed[0])
+	}
+	return found.parsed, found.violations, nil
 }
 
 // wrong adds the errors of a file.

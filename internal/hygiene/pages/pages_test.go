@@ -112,12 +112,30 @@ func TestWorkflows(t *testing.T) {
 		"bad\n", render(violations))
 }
 
+// described is the description of the service that workflows in pages call.
+const described = `
+openapi: 3.1.0
+components: {securitySchemes: {token: {type: http, scheme: bearer}}}
+paths:
+  /customers/{customer}/orders:
+    post:
+      operationId: createOrder
+      security: [{token: []}]
+      parameters:
+        - {name: customer, in: path, required: true, schema: {type: string}}
+        - {name: dryRun, in: query, schema: {type: boolean}}
+      requestBody:
+        content: {application/json: {schema: {type: object, properties: {sku: {type: string}, quantity: {type: integer}}}}}
+`
+
 func TestWorkflowsInPagesAreValid(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	violations, err := pages.Workflows(root, func(source string) (wrong []string) {
 		seen++
-		_, violations := dsl.Parse([]byte(source))
+		resources := dsl.NewResources()
+		resources.Add("https://shop.example/openapi.yaml", []byte(described))
+		_, violations := dsl.Parse([]byte(source), dsl.WithResources(resources))
 		for _, p := range violations {
 			wrong = append(wrong, p.String())
 		}

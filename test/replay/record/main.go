@@ -92,7 +92,7 @@ func (r recorder) run(s scenario.Scenario) error {
 	o.Answer("POST /item", 201, `{"id":8}`)
 	o.Sequence("PUT /flaky", origin.Answer{Status: 503}, origin.Answer{Status: 503},
 		origin.Answer{Status: 200, Body: `{}`})
-	id := r.server.Start(r.t, r.server.Publish(r.t, s.Source), `{"base":"`+o.URL+`"}`).GetId()
+	id := r.server.Start(r.t, r.server.PublishWith(r.t, s.Source, s.Files), `{"base":"`+o.URL+`"}`).GetId()
 	if s.Cancel {
 		r.server.Await(r.t, id, time.Minute, "waiting")
 		_, err := r.server.Runs.CancelRun(r.t.Context(), connect.NewRequest(&signalboxv1.CancelRunRequest{

@@ -14,9 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-//go:embed documents/*.yaml
+//go:embed documents/*.yaml documents/files
 var documents embed.FS
 
 // Scenario is one recorded run.
@@ -29,6 +31,8 @@ type Scenario struct {
 	Since  int    // the first interpreter version that supports it
 	// References reports whether the history refers to large values, which are recorded beside it.
 	References bool
+	// Files are what the document refers to, by path relative to it.
+	Files map[string]string
 }
 
 // Large returns a text that is stored by reference, compressed or not.
@@ -53,12 +57,19 @@ const PayloadsFile = "payloads.json"
 
 // All returns the scenarios by name.
 func All() ([]Scenario, error) {
+	files, err := readFiles()
+	if err != nil {
+		return nil, err
+	}
 	entries, err := documents.ReadDir("documents")
 	if err != nil {
 		return nil, fmt.Errorf("list the documents: %w", err)
 	}
 	var out []Scenario
 	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
 		source, err := documents.ReadFile(path.Join("documents", entry.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("read document %q: %w", entry.Name(), err)
@@ -69,6 +80,8 @@ func All() ([]Scenario, error) {
 			s.Status, s.Cancel = "canceled", true
 		case "language", "programs":
 			s.Since = 2
+		case "openapi":
+			s.Since, s.Files = 2, files
 		case "paused":
 			s.Pause = true
 		case "references":
@@ -82,4 +95,34 @@ func All() ([]Scenario, error) {
 	}
 	slices.SortFunc(out, func(a, b Scenario) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+// readFiles returns the files that documents refer to.
+func readFiles() (map[string]string, error) {
+	entries, err := documents.ReadDir("documents/files")
+	if err != nil {
+		return nil, fmt.Errorf("list the files: %w", err)
+	}
+	out := map[string]string{}
+	for _, entry := range entries {
+		content, err := documents.ReadFile("documents/files/" + entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read file %q: %w", entry.Name(), err)
+		}
+		out["files/"+entry.Name()] = string(content)
+	}
+	return out, nil
+}
+
+// Document parses the document of a scenario.
+func (s Scenario) Document() (*dsl.Document, error) {
+	resources := dsl.NewResources()
+	for uri, content := range s.Files {
+		resources.Add(uri, []byte(content))
+	}
+	doc, violations := dsl.Parse([]byte(s.Source), dsl.WithResources(resources))
+	if violations.HasErrors() {
+		return nil, violations
+	}
+	return doc, nil
 }
