@@ -129,8 +129,8 @@ const (
 	KindRun    Kind = "run"
 )
 
-// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *FunctionCall,
-// *Listen, *Emit, *RunWorkflow or *RunProgram.
+// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *GoCall,
+// *FunctionCall, *Listen, *Emit, *RunWorkflow or *RunProgram.
 type Body interface{ Kind() Kind }
 
 // Do runs its tasks in order.

@@ -31,6 +31,8 @@ func (m *Machine) startCall(f *frame) {
 		m.startChild(f, b)
 	case *dsl.HTTPCall:
 		m.startHTTP(f, b)
+	case *dsl.GoCall:
+		m.startGoCall(f, b)
 	case *dsl.RunProgram:
 		m.startProgram(f, b)
 	}

@@ -187,7 +187,13 @@ func (e *Engine) Execution(ctx context.Context, runID string) (diagnose.Executio
 		}
 		if pending.Type == flow.ProgramActivity && !pending.Started {
 			project, _ := contract.ProjectOf(info.GetTaskQueue())
-			if pending.Runners, err = e.runners(ctx, project); err != nil {
+			if pending.Runners, err = e.programQueue(ctx, contract.RunnerQueue(project)); err != nil {
+				return diagnose.Execution{}, err
+			}
+		}
+		if queue := a.GetActivityOptions().GetTaskQueue().GetName(); pending.Type == flow.FunctionActivity &&
+			!pending.Started && queue != "" {
+			if pending.Functions, err = e.programQueue(ctx, queue); err != nil {
 				return diagnose.Execution{}, err
 			}
 		}
@@ -196,9 +202,9 @@ func (e *Engine) Execution(ctx context.Context, runID string) (diagnose.Executio
 	return x, nil
 }
 
-// runners returns the state of the task queue of a project's programs.
-func (e *Engine) runners(ctx context.Context, project string) (*diagnose.RunnerQueue, error) {
-	q := &diagnose.RunnerQueue{Name: contract.RunnerQueue(project)}
+// programQueue returns the state of a task queue of programs.
+func (e *Engine) programQueue(ctx context.Context, name string) (*diagnose.ProgramQueue, error) {
+	q := &diagnose.ProgramQueue{Name: name}
 	line, err := e.line(ctx, q.Name, enumspb.TASK_QUEUE_TYPE_ACTIVITY)
 	q.Pollers = line.Pollers
 	return q, err
