@@ -45,6 +45,11 @@ func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
 		m.fail(f, runError)
 		return
 	}
+	m.sendRequest(f, request)
+}
+
+// sendRequest emits the effect of a request.
+func (m *Machine) sendRequest(f *frame, request *HTTPRequest) {
 	f.call = EffectID(m.newID())
 	m.calls[f.call] = f
 	f.step.method, f.step.host = request.Method, hostOf(request)
@@ -54,7 +59,7 @@ func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
 	m.effects = append(m.effects, Call{
 		ID: f.call, StepNumber: f.step.number, Attempt: f.step.attempt, Deadline: f.deadline(),
 		Key: callKey(m.start.RunID, f.key), HTTP: request,
-		Once: f.task.ForbidsRepeat(),
+		Once: f.source == nil && f.task.ForbidsRepeat(),
 	})
 }
 

@@ -42,7 +42,11 @@ func (m *Machine) variables(f *frame) map[string]any {
 	}
 	vars["input"] = f.input
 	vars["task"] = m.taskVariable(f)
-	if call, ok := f.task.Body.(*dsl.HTTPCall); ok && call.Authentication != nil {
+	call, ok := f.task.Body.(*dsl.HTTPCall)
+	if program, is := f.task.Body.(*dsl.RunProgram); is {
+		call, ok = program.Source, program.Source != nil
+	}
+	if ok && call.Authentication != nil {
 		vars["authorization"] = map[string]any{"scheme": call.Authentication.Scheme.HTTP()}
 	}
 	for p := f.parent; p != nil; p = p.parent {

@@ -200,7 +200,10 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 		m.listenerCommitted(f)
 		return
 	}
-	if program, is := f.task.Body.(*dsl.RunProgram); is {
+	if program, is := f.task.Body.(*dsl.RunProgram); is && f.source != nil {
+		m.sourceRead(f, program, result)
+		return
+	} else if is {
 		m.programDone(f, program, result.Value)
 		return
 	}
