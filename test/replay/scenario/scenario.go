@@ -67,7 +67,7 @@ func All() ([]Scenario, error) {
 		switch s.Name {
 		case "canceled":
 			s.Status, s.Cancel = "canceled", true
-		case "language", "programs":
+		case "language", "outside", "programs":
 			s.Since = 2
 		case "paused":
 			s.Pause = true
