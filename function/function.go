@@ -9,29 +9,31 @@
 //	err = manager.Start(ctx)
 //
 // Workflows call a function by the name of its definition, [Set.Definitions], which is published in the catalog of the
-// project: `call: price:1.0.0@default`. The definition has the JSON Schemas of input and output, made from the Go types:
-// what a workflow passes and what it gets is checked against them by the workflow and by the program.
+// project: `call: price:1.0.0@default`. The definition has the JSON Schemas of input and output, made from the Go
+// types: what a workflow passes and what it gets is checked against them by the workflow and by the program.
 //
 // # Execution
 //
 // A function is an activity on a task queue that belongs to the project and the program. Any number of processes may
-// serve it. While none does, calls wait; the platform shows such runs as stuck with NO_POLLER. The context of a function
-// ends when the task is canceled, and at its timeout (10 minutes where it has none). Heartbeats are sent for it.
+// serve it. While none does, calls wait; the platform shows such runs as stuck with NO_POLLER. The context of a
+// function ends when the task is canceled, and at its timeout (10 minutes where it has none). Heartbeats are sent for
+// it.
 //
-// A function that returned, with a result or an error, is not executed again. After the loss of its process it is executed
-// again, three times in all, if it is [Idempotent] or the task permits it (metadata signalbox.repeat: allowed); otherwise
-// the task fails with the communication error "Outcome unknown", 504. [CallOf] has the key that repetitions share.
+// A function that returned, with a result or an error, is not executed again. After the loss of its process it is
+// executed again, three times in all, if it is [Idempotent] or the task permits it (metadata signalbox.repeat:
+// allowed); otherwise the task fails with the communication error "Outcome unknown", 504. [CallOf] has the key that
+// repetitions share.
 //
 // # Errors
 //
-// A *[dsl.Error] in the chain of the returned error is the error of the task. Any other error, and a panic, is the standard
-// error runtime, 500, with the error's text as its detail.
+// A *[dsl.Error] in the chain of the returned error is the error of the task. Any other error, and a panic, is the
+// standard error runtime, 500, with the error's text as its detail.
 //
 // # What it does not do
 //
-// Inputs and outputs pass through Temporal in one message each, sealed with the keys of the platform: 768 KiB as JSON at
-// most, because a program has no access to the stores of large values. The package neither starts workflows nor calls the
-// API.
+// Inputs and outputs pass through Temporal in one message each, sealed with the keys of the platform: 768 KiB as JSON
+// at most, because a program has no access to the stores of large values. The package neither starts workflows nor
+// calls the API.
 package function
 
 import (
@@ -69,13 +71,13 @@ func Input(schema *jsonschema.Schema) Option { return func(f *Function) { f.inpu
 // Output replaces the schema that is made from the type of the output.
 func Output(schema *jsonschema.Schema) Option { return func(f *Function) { f.output = schema } }
 
-// New returns a function. The name has lower-case letters, digits and inner hyphens, the version is semantic. In and Out
-// are types that package encoding/json converts; a struct allows no other members than its fields, all of which are
-// required unless they are omitempty or omitzero. The tag "jsonschema" of a field is its description. [NewSet] reports a
-// type without a schema.
+// New returns a function. The name has lower-case letters, digits and inner hyphens, the version is semantic. In and
+// Out are types that package encoding/json converts; a struct allows no other members than its fields, all of which are
+// required unless they are omitempty or omitzero. The tag "jsonschema" of a field is its description. [NewSet] reports
+// a type without a schema.
 //
-// A version never changes: a function with other types, or that does something else, gets another version. A program may
-// have several versions of a function.
+// A version never changes: a function with other types, or that does something else, gets another version. A program
+// may have several versions of a function.
 func New[In, Out any](name, version string, call func(ctx context.Context, input In) (Out, error),
 	options ...Option) Function {
 	f := Function{name: name, version: version, call: func(ctx context.Context, input []byte) (any, error) {

@@ -44,8 +44,8 @@ func OpenKeys(active string, files map[string]string) (*Keys, error) {
 	return &Keys{ring}, nil
 }
 
-// Seal returns the options of a client that seals and opens payloads with the keys. conn.Options.Reload must return such
-// options too.
+// Seal returns the options of a client that seals and opens payloads with the keys. conn.Options.Reload must return
+// such options too.
 func (k *Keys) Seal(o client.Options) client.Options {
 	o.DataConverter, o.FailureConverter = codec.Converter(k.ring), codec.FailureConverter(k.ring)
 	return o
@@ -110,7 +110,8 @@ type Call struct {
 
 type callKey struct{}
 
-// CallOf returns the call that a function executes, from its context; the zero value outside of a call, such as in a test.
+// CallOf returns the call that a function executes, from its context; the zero value outside of a call, such as in a
+// test.
 func CallOf(ctx context.Context) Call {
 	call, _ := ctx.Value(callKey{}).(Call)
 	return call

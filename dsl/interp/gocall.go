@@ -47,7 +47,8 @@ func (m *Machine) startGoCall(f *frame, b *dsl.GoCall) {
 }
 
 // callers returns the frame of a task and those of the calls that lead to it as a function, from the inside. Authors of
-// workflows call the definition of a Go function, and do not write it: what they say of the call holds for the function.
+// workflows call the definition of a Go function, and do not write it: what they say of the call holds for the
+// function.
 func callers(f *frame) []*frame {
 	frames := []*frame{f}
 	for f.parent != nil && f.parent.role == roleFunction {

@@ -19,7 +19,8 @@ func (r *runner) callGo(e interp.CallGo) {
 	switch {
 	case r.stopped:
 	case response == nil:
-		message := fmt.Sprintf("no mock answers the Go function %s:%s that the task %q calls", e.Function, e.Version, task.Name)
+		message := fmt.Sprintf("no mock answers the Go function %s:%s that the task %q calls", e.Function, e.Version,
+			task.Name)
 		if input, err := jq.EncodeJSON(e.Input); err == nil {
 			message += "\n  with the input " + shortened(string(input))
 		}

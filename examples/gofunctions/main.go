@@ -57,7 +57,7 @@ func write(folder string, functions *function.Set) error {
 		if err := os.WriteFile(file, d.Source, 0o644); err != nil { //nolint:gosec // definitions are public
 			return err
 		}
-		fmt.Printf("signalbox function publish %s:%s %s\n", d.Name, d.Version, file)
+		fmt.Fprintf(os.Stdout, "signalbox function publish %s:%s %s\n", d.Name, d.Version, file)
 	}
 	return nil
 }
@@ -100,8 +100,8 @@ type Price struct {
 	Amount int `json:"amount"`
 }
 
-// ComputePrice computes the price of an order. An error of the type dsl.Error is that of the task, with its type and status, by
-// which a workflow can catch it.
+// ComputePrice computes the price of an order. An error of the type dsl.Error is that of the task, with its type and
+// status, by which a workflow can catch it.
 func ComputePrice(_ context.Context, o Order) (Price, error) {
 	prices := map[string]int{"book": 1250, "pen": 199}
 	each, sold := prices[o.Article]
@@ -117,8 +117,8 @@ type Reservation struct {
 	ID string `json:"id"`
 }
 
-// Reserve returns a function that reserves the articles of an order. Its effects are outside of it, so it is not started
-// again when its result is lost; the key of the call would let the warehouse recognise a repetition.
+// Reserve returns a function that reserves the articles of an order. Its effects are outside of it, so it is not
+// started again when its result is lost; the key of the call would let the warehouse recognise a repetition.
 func Reserve(log *slog.Logger) func(ctx context.Context, o Order) (Reservation, error) {
 	return func(ctx context.Context, o Order) (Reservation, error) {
 		call := function.CallOf(ctx)

@@ -157,8 +157,8 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 	return inbox.Outcome{Result: inbox.Done}
 }
 
-// lineage returns the lineage of a run that events start: of the runs that emitted them, or of the run that it follows by
-// the clock.
+// lineage returns the lineage of a run that events start: of the runs that emitted them, or of the run that it follows
+// by the clock.
 func (r *Router) lineage(ctx context.Context, d event.Delivery) (run.Lineage, error) {
 	var l run.Lineage
 	for _, e := range d.Events {

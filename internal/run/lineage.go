@@ -28,8 +28,8 @@ func (r Run) Next() Lineage {
 	return Lineage{r.Lineage.Generation + 1, nil}.Join(r.Lineage).Join(Lineage{Workflows: []string{r.Workflow}})
 }
 
-// Following is the lineage of a run that the clock starts after the end of this one. It has the same generation, so that
-// a chain of starts goes on over the clock, and a workflow that only follows its own runs goes on for ever.
+// Following is the lineage of a run that the clock starts after the end of this one. It has the same generation, so
+// that a chain of starts goes on over the clock, and a workflow that only follows its own runs goes on for ever.
 func (r Run) Following() Lineage {
 	return r.Lineage.Join(Lineage{Workflows: []string{r.Workflow}})
 }

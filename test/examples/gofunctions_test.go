@@ -20,8 +20,8 @@ func (p pricing) start(t *testing.T) *platform.Process {
 	return platform.StartProcess(t, "pricing", p.binary, nil, []string{"-temporal", p.temporal, "-key", p.key})
 }
 
-// The test follows the example's README: definitions are published, a run waits for the program, whose process is killed
-// in the middle of functions.
+// The test follows the example's README: definitions are published, a run waits for the program, whose process is
+// killed in the middle of functions.
 func TestGoFunctionsExampleServesWorkflows(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// BenchmarkChecks compares the ways to end programs: none, by wazero in every loop, and by fuel. cpu-ms/op is the time of
-// the processor, which a busy machine changes less.
+// BenchmarkChecks compares the ways to end programs: none, by wazero in every loop, and by fuel. cpu-ms/op is the time
+// of the processor, which a busy machine changes less.
 //
 //	go test ./internal/sandbox/javascript -run xxx -bench Checks
 func BenchmarkChecks(b *testing.B) {

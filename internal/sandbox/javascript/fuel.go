@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Costs in units of fuel. An instance gets fuelAmount of them at once, some hundred microseconds of a processor, and one
-// of the host's functions is called each time they are used up.
+// Costs in units of fuel. An instance gets fuelAmount of them at once, some hundred microseconds of a processor, and
+// one of the host's functions is called each time they are used up.
 const (
 	fuelAmount = 10_000
 	// loopCost is that of one pass of a loop, and of one call of a function.
@@ -39,12 +39,12 @@ const (
 // header is what a module begins with: its magic number and version.
 const header = "\x00asm\x01\x00\x00\x00"
 
-// meter returns a module in which every loop and every function pays fuel, from a counter that is a new global variable.
-// When it is used up, the module calls a function of the host that it imports, which may end it by a panic. Code without
-// loops and calls ends by itself, so every module ends soon after the function of the host panics.
+// meter returns a module in which every loop and every function pays fuel, from a counter that is a new global
+// variable. When it is used up, the module calls a function of the host that it imports, which may end it by a panic.
+// Code without loops and calls ends by itself, so every module ends soon after the function of the host panics.
 //
-// wazero has the same as an option (WithCloseOnContextDone). It leaves the module in every pass of a loop, which costs a
-// multiple of the loop.
+// wazero has the same as an option (WithCloseOnContextDone). It leaves the module in every pass of a loop, which costs
+// a multiple of the loop.
 func meter(module []byte, interrupt string) ([]byte, error) {
 	if len(module) < len(header) || string(module[:len(header)]) != header {
 		return nil, errors.New("adding the checks of the time: not a module of WebAssembly 1")

@@ -10,9 +10,9 @@
 // that would give them. Each program has an instance of its own, which is discarded at its end.
 //
 // Processor time, memory and output of a program are bounded; see [Limits]. A program over its time or output ends with
-// an error of Run. One that is out of memory gets an exception, as JavaScript has it. Every loop and every function of the
-// sandbox, those that are native to JavaScript too, pays from a counter; when it is used up, the sandbox asks whether
-// the program must end.
+// an error of Run. One that is out of memory gets an exception, as JavaScript has it. Every loop and every function of
+// the sandbox, those that are native to JavaScript too, pays from a counter; when it is used up, the sandbox asks
+// whether the program must end.
 package javascript
 
 import (
