@@ -49,7 +49,7 @@ func TestWrongCallsOfGoFunctions(t *testing.T) {
 		`value: the version "1" of a Go function is not a semantic version`: `{call: go, with: {program: p, function: f, version: '1'}}`,
 		`value: the signature "md5:1" of a Go function is not a SHA-256`:    `{call: go, with: {program: p, function: f, version: 1.0.0, signature: 'md5:1'}}`,
 		`unknown_variable: there is no variable $nothing here`:              `{call: go, with: {program: p, function: f, version: 1.0.0, input: '${ $nothing }'}}`,
-		`value: signalbox.repeat must be one of never, allowed`:                    `{call: go, with: ` + goFunction + `, metadata: {signalbox.repeat: often}}`,
+		`value: signalbox.repeat must be one of never, allowed`:             `{call: go, with: ` + goFunction + `, metadata: {signalbox.repeat: often}}`,
 		`signalbox.repeat must be never`:                                    `{call: http, with: {method: get, endpoint: 'https://x'}, metadata: {signalbox.repeat: allowed}}`,
 	} {
 		_, violations := dsl.Parse([]byte(referring + "do: [{a: " + task + "}]\n"))

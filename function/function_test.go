@@ -67,9 +67,9 @@ func TestWrongFunctionsAreRefused(t *testing.T) {
 		`the function "a:1.0.0": the type func() has no schema`: {
 			function.New("a", "1.0.0", func(context.Context, func()) (int, error) { return 1, nil })},
 		`the function "A:1.0.0": its definition is not valid: 12:17: value`: {function.New("A", "1.0.0", good)},
-		`the version "1" of a Go function is not a semantic`:      {function.New("a", "1", good)},
-		`the function "a:1.0.0" is there twice`:                   {function.New("a", "1.0.0", good), function.New("a", "1.0.0", good)},
-		`the function "a" has no code`:                            {function.New[int, int]("a", "1.0.0", nil)},
+		`the version "1" of a Go function is not a semantic`:                {function.New("a", "1", good)},
+		`the function "a:1.0.0" is there twice`:                             {function.New("a", "1.0.0", good), function.New("a", "1.0.0", good)},
+		`the function "a" has no code`:                                      {function.New[int, int]("a", "1.0.0", nil)},
 		`the schema of its input`: {function.New("a", "1.0.0", good,
 			function.Input(&jsonschema.Schema{Pattern: "("}))},
 	} {
