@@ -23,6 +23,8 @@ func (p *parser) callTask(task value, c taskContext) Body {
 	case name != kind && slices.Contains(append(unsupported, "http", "openapi"), kind) && p.use["functions"][name] == nil:
 		p.report(CodeValue, v, "write "+kind, "there is no call of kind %q", name)
 		return nil
+	case name == CallGo && p.use["functions"][name] == nil:
+		return p.goCall(task, c)
 	case name != "http" && name != "openapi":
 		return p.functionCall(task, v, name, c)
 	}

@@ -131,7 +131,7 @@ func (p *parser) function(v value, name string) (origin, bool) {
 }
 
 func (p *parser) unknownFunction(v value, name string) {
-	known := suggest.Closest(name, append(sortedKeys(p.use["functions"]), "http", "openapi"))
+	known := suggest.Closest(name, append(sortedKeys(p.use["functions"]), "http", "openapi", CallGo))
 	switch {
 	case regexp.MustCompile(`^[^:@/]+:[^:@/]+$`).MatchString(name):
 		known = fmt.Sprintf("name its catalog: %s@%s is the project's", name, DefaultCatalog)

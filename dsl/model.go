@@ -130,7 +130,7 @@ const (
 )
 
 // Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *OpenAPICall,
-// *FunctionCall, *Listen, *Emit, *RunWorkflow or *RunProgram.
+// *GoCall, *FunctionCall, *Listen, *Emit, *RunWorkflow or *RunProgram.
 type Body interface{ Kind() Kind }
 
 // Do runs its tasks in order.

@@ -59,8 +59,10 @@ type RunProgram struct {
 	Program  ProgramKind
 	Language ScriptLanguage // of a script
 	// Code is the code of a script, or the command of a shell or a container.
-	Code  *Template
-	Stdin *Template // evaluates to a text; another value is passed as JSON
+	Code *Template
+	// Source is the request that reads the code when the task begins, where only the run knows its URI; Code is nil then.
+	Source *HTTPCall
+	Stdin  *Template // evaluates to a text; another value is passed as JSON
 	// Arguments evaluates to an array of texts, or to an object in the form of older releases of the language.
 	Arguments   *Template
 	Environment *Template // evaluates to an object of texts
@@ -97,6 +99,9 @@ func (p *parser) script(v value, body *RunProgram, vars []string) {
 		{"language", true, func(v value) { body.Language = p.scriptLanguage(v) }},
 		{"code", false, func(v value) { body.Code = p.code(v, "run.script.code", vars) }},
 		{"source", false, func(v value) {
+			if body.Source = p.runtimeResource(v, "the source of a script", vars); body.Source != nil {
+				return
+			}
 			if r := p.externalResource(v, "the source of a script"); r != nil {
 				body.Code = &Template{Pos: v.pos(), literal: string(r.Content)}
 			}

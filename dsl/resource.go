@@ -190,6 +190,27 @@ func (p *parser) externalResource(v value, what string) *Resource {
 	return found
 }
 
+// runtimeResource reads an external resource whose URI is an expression or has variables, so that it is read when it is
+// used. It returns nil for a literal URI, and for a value that is no such resource.
+func (p *parser) runtimeResource(v value, what string, vars []string) *HTTPCall {
+	endpoint, given := v.member("endpoint")
+	uri := endpoint
+	if given && endpoint.node.Kind == tree.Object {
+		uri, given = endpoint.member("uri")
+	}
+	if !given || uri.node.Kind != tree.String || !p.isExpression(uri, vars) && !strings.ContainsAny(uri.node.Text, "{}") {
+		return nil
+	}
+	call := &HTTPCall{Method: &Template{Pos: v.pos(), literal: "GET"}, Output: OutputRaw, Redirect: true}
+	p.object(v, what, fields{
+		{"name", false, func(v value) { p.text(v, "the name of a resource") }},
+		{"endpoint", true, func(v value) {
+			p.allowSecrets(func() { call.Endpoint, call.Authentication = p.endpoint(v, vars) })
+		}},
+	})
+	return call
+}
+
 // resourceEndpoint reads an endpoint whose URI is known before there is a run. at is the value of the URI.
 func (p *parser) resourceEndpoint(v value) (uri string, at value, auth *Authentication, ok bool) {
 	at = v

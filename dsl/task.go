@@ -226,7 +226,7 @@ func (p *parser) baseProperties(t *Task, v value, c taskContext) {
 // The settings of the platform in a task's metadata, each with its only value.
 const (
 	// RepeatKey controls whether the platform may send a call, or execute a program, again if its result was lost.
-	// RepeatNever forbids it, RepeatAllowed allows it for a program.
+	// RepeatNever forbids it, RepeatAllowed allows it for a program and for a Go function.
 	RepeatKey     = "signalbox.repeat"
 	RepeatNever   = "never"
 	RepeatAllowed = "allowed"
@@ -236,12 +236,19 @@ const (
 )
 
 // ForbidsRepeat reports whether the work of the task must not be done again if its result was lost. A call may be sent
-// again unless the metadata forbids it. A program that may have effects is not executed again unless the metadata
-// allows it.
+// again unless the metadata forbids it. A program that may have effects, and a Go function that is not idempotent, are
+// not executed again unless the metadata allows it.
 func (t *Task) ForbidsRepeat() bool {
 	setting := t.Metadata[RepeatKey]
-	if program, is := t.Body.(*RunProgram); is && !program.Repeatable() {
-		return setting != RepeatAllowed
+	switch b := t.Body.(type) {
+	case *RunProgram:
+		if !b.Repeatable() {
+			return setting != RepeatAllowed
+		}
+	case *GoCall:
+		if !b.Idempotent {
+			return setting != RepeatAllowed
+		}
 	}
 	return setting == RepeatNever
 }
@@ -252,10 +259,11 @@ func (t *Task) IgnoresEarlier() bool { return t.Metadata[SinceKey] == SinceListe
 
 // checkRepeat checks the setting that controls repetition.
 func (p *parser) checkRepeat(metadata, task value) {
-	run, runs := task.member("run")
 	v, given := metadata.member(RepeatKey)
-	if !runs || !given || run.node.Kind != tree.Object || run.node.Get("workflow") != nil {
-		_, calls := task.member("call")
+	run, runs := task.member("run")
+	call, calls := task.member("call")
+	program := runs && run.node.Kind == tree.Object && run.node.Get("workflow") == nil
+	if !given || !program && (!calls || call.node.Text == "http") {
 		p.checkSetting(metadata, RepeatKey, RepeatNever, calls, "call")
 		return
 	}

@@ -40,6 +40,8 @@ func taskLabel(t *dsl.Task) string {
 		return clip(b.Operation)
 	case *dsl.FunctionCall:
 		return clip(b.Function)
+	case *dsl.GoCall:
+		return clip(b.Function + ":" + b.Version + " of " + b.Program)
 	case *dsl.Do:
 		return count(len(b.Tasks), "task")
 	case *dsl.Set:

@@ -35,6 +35,8 @@ func (m *Machine) startCall(f *frame) {
 	case *dsl.OpenAPICall:
 		request, runError := m.openAPIRequest(f, b)
 		m.startHTTP(f, request, runError)
+	case *dsl.GoCall:
+		m.startGoCall(f, b)
 	case *dsl.RunProgram:
 		m.startProgram(f, b)
 	}
@@ -46,6 +48,11 @@ func (m *Machine) startHTTP(f *frame, request *HTTPRequest, runError *dsl.Error)
 		m.fail(f, runError)
 		return
 	}
+	m.sendRequest(f, request)
+}
+
+// sendRequest emits the effect of a request.
+func (m *Machine) sendRequest(f *frame, request *HTTPRequest) {
 	f.call = EffectID(m.newID())
 	m.calls[f.call] = f
 	f.step.method, f.step.host = request.Method, hostOf(request)
@@ -55,7 +62,7 @@ func (m *Machine) startHTTP(f *frame, request *HTTPRequest, runError *dsl.Error)
 	m.effects = append(m.effects, Call{
 		ID: f.call, StepNumber: f.step.number, Attempt: f.step.attempt, Deadline: f.deadline(),
 		Key: callKey(m.start.RunID, f.key), HTTP: request,
-		Once: f.task.ForbidsRepeat(),
+		Once: f.source == nil && f.task.ForbidsRepeat(),
 	})
 }
 

@@ -48,7 +48,8 @@ type driver struct {
 	listening time.Duration
 	listeners []*listener
 	programs  []interp.RunProgram
-	ended     interp.Result // of each program
+	functions []interp.CallGo
+	ended     interp.Result // of each program and each Go function
 	emitted   []interp.Emit
 	// child returns the end of a run that was started, and its delay.
 	child     func(c interp.StartChild) answer
@@ -357,6 +358,9 @@ func (w *driver) perform(effects []interp.Effect) {
 			}
 		case interp.RunProgram:
 			w.programs = append(w.programs, e)
+			w.events = append(w.events, event{id: e.ID, at: w.now.Add(time.Second), result: &w.ended})
+		case interp.CallGo:
+			w.functions = append(w.functions, e)
 			w.events = append(w.events, event{id: e.ID, at: w.now.Add(time.Second), result: &w.ended})
 		case interp.Emit:
 			w.emitted = append(w.emitted, e)

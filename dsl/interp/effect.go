@@ -12,7 +12,7 @@ import (
 type EffectID int64
 
 // Effect is a request to the driver: StartTimer, CancelTimer, Call, CancelCall, Listen, Unlisten, Emit, RequestSteps,
-// StartChild, CancelChild or RunProgram.
+// StartChild, CancelChild, RunProgram or CallGo.
 type Effect interface{ effect() }
 
 // StartTimer requests a Fire at Deadline or soon after. The deadline may have passed already.
@@ -40,8 +40,8 @@ type Call struct {
 	HTTP *HTTPRequest
 }
 
-// CancelCall reports that the result of a call, of an Emit, of a RequestSteps or of a RunProgram is not needed any
-// more.
+// CancelCall reports that the result of a call, of an Emit, of a RequestSteps, of a RunProgram or of a CallGo is not
+// needed any more.
 type CancelCall struct{ ID EffectID }
 
 // Listen requests a listener, and a Complete once it is committed: from then on every event that matches Spec must be

@@ -55,13 +55,17 @@ func (m *Machine) variables(f *frame) map[string]any {
 	return vars
 }
 
-// authenticationOf returns how the call of a task authenticates; nil if it does not, or if the task is no such call.
+// authenticationOf returns how the call of a task, or the read of its source, authenticates; nil if neither does.
 func authenticationOf(t *dsl.Task) *dsl.Authentication {
 	switch b := t.Body.(type) {
 	case *dsl.HTTPCall:
 		return b.Authentication
 	case *dsl.OpenAPICall:
 		return b.Authentication
+	case *dsl.RunProgram:
+		if b.Source != nil {
+			return b.Source.Authentication
+		}
 	}
 	return nil
 }

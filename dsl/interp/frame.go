@@ -67,6 +67,7 @@ type frame struct {
 	listener  *listener
 	child     *child
 	emitted   map[string]any // the event that is being published
+	source    *Source        // the source of a program while it is being read
 	extended  *extended      // nil unless an extension applies to the task
 	alarms    []*alarm
 

@@ -170,8 +170,8 @@ func (m *Machine) Fire(id EffectID, now time.Time) {
 	}
 }
 
-// Complete reports the result of a call, an Emit, a Listen, a StartChild or a RunProgram. The result of an effect that is not in
-// flight any more is ignored.
+// Complete reports the result of a call, an Emit, a Listen, a StartChild, a RunProgram or a CallGo. The result of an
+// effect that is not in flight any more is ignored.
 func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	m.tick(now)
 	f, open := m.calls[id]
@@ -200,7 +200,10 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 		m.listenerCommitted(f)
 		return
 	}
-	if program, is := f.task.Body.(*dsl.RunProgram); is {
+	if program, is := f.task.Body.(*dsl.RunProgram); is && f.source != nil {
+		m.sourceRead(f, program, result)
+		return
+	} else if is {
 		m.programDone(f, program, result.Value)
 		return
 	}

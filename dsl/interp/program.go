@@ -1,10 +1,14 @@
 package interp
 
 import (
+	"encoding/base64"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/payload"
@@ -33,13 +37,21 @@ type Program struct {
 	Kind     dsl.ProgramKind
 	Language dsl.ScriptLanguage // of a script
 	// Code is the code of a script, or the command of a shell or a container.
-	Code  string
-	Stdin string
+	Code string
+	// Source identifies the text that the code was read from, where that happened during the run; nil otherwise.
+	Source *Source
+	Stdin  string
 	// Arguments are texts. Named are arguments in the form of older releases of the language; at most one of both is set.
 	Arguments   []string
 	Named       map[string]any
 	Environment map[string]string
 	Container   *Container
+}
+
+// Source is a text that was read during the run.
+type Source struct {
+	URI  string // secrets are placeholders in it
+	Hash string // see [dsl.ContentHash]
 }
 
 // Container is what only a container has.
@@ -61,12 +73,67 @@ type ProgramResult struct {
 // maxShownStderr is how many bytes from the end of its standard error the error of a failed program shows.
 const maxShownStderr = 2 << 10
 
-// startProgram evaluates a program and emits its effect.
+// startProgram reads the source of a program, if only the run knows it, and otherwise requests the program.
 func (m *Machine) startProgram(f *frame, b *dsl.RunProgram) {
+	if b.Source == nil {
+		m.requestProgram(f, b, nil)
+		return
+	}
+	request, runError := m.httpRequest(f, b.Source)
+	if runError != nil {
+		m.fail(f, runError)
+		return
+	}
+	f.source = &Source{URI: request.URL}
+	m.sendRequest(f, request)
+}
+
+// sourceRead requests a program whose source was read. Its attempts begin anew.
+func (m *Machine) sourceRead(f *frame, b *dsl.RunProgram, result Result) {
+	source := f.source
+	f.source = nil
+	encoded, _ := result.Value.(string)
+	content, err := base64.StdEncoding.DecodeString(encoded)
+	status := http.StatusOK
+	if n := len(result.Attempts); n > 0 {
+		status = result.Attempts[n-1].Status
+	}
+	switch {
+	case err != nil || !utf8.Valid(content):
+		m.sourceFailed(f, result.Attempts, "the source of the program at "+source.URI+" is not a text in UTF-8")
+		return
+	case status >= http.StatusMultipleChoices:
+		m.sourceFailed(f, result.Attempts, fmt.Sprintf("GET %s answered %d without a text", source.URI, status))
+		return
+	}
+	source.Hash = dsl.ContentHash(content)
+	f.step.attempts, f.step.method, f.step.host, f.step.requests = nil, "", "", false
+	m.requestProgram(f, b, &read{source, string(content)})
+}
+
+// sourceFailed fails a task whose source was read and is no program.
+func (m *Machine) sourceFailed(f *frame, attempts []Attempt, detail string) {
+	runError := newError(dsl.ErrorTypeCommunication, http.StatusBadGateway, f.task.Pointer, detail)
+	runError.Title = "Bad answer"
+	m.endAttempts(f, attempts, &runError)
+	m.fail(f, &runError)
+}
+
+// read is the source of a program with its content.
+type read struct {
+	source *Source
+	code   string
+}
+
+// requestProgram evaluates a program and emits its effect.
+func (m *Machine) requestProgram(f *frame, b *dsl.RunProgram, from *read) {
 	program, runError := m.program(f, b)
 	if runError != nil {
 		m.fail(f, runError)
 		return
+	}
+	if from != nil {
+		program.Source, program.Code = from.source, from.code
 	}
 	f.call = EffectID(m.newID())
 	m.calls[f.call] = f

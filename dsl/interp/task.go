@@ -87,7 +87,7 @@ func (m *Machine) body(f *frame) {
 		m.tryBody(f)
 	case *dsl.FunctionCall:
 		m.callFunction(f, b)
-	case *dsl.HTTPCall, *dsl.OpenAPICall, *dsl.Listen, *dsl.Emit, *dsl.RunWorkflow, *dsl.RunProgram:
+	case *dsl.HTTPCall, *dsl.OpenAPICall, *dsl.GoCall, *dsl.Listen, *dsl.Emit, *dsl.RunWorkflow, *dsl.RunProgram:
 		f.phase = phaseCall
 		m.startCall(f)
 	default:

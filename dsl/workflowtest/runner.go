@@ -207,6 +207,8 @@ func (r *runner) perform(ctx context.Context, e interp.Effect) {
 		}})
 	case interp.RunProgram:
 		r.program(ctx, e)
+	case interp.CallGo:
+		r.callGo(e)
 	case interp.StartChild:
 		r.child(e)
 	case interp.CancelChild:

@@ -157,25 +157,28 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 	return inbox.Outcome{Result: inbox.Done}
 }
 
-// lineage returns the lineage of a run that events start: of the runs that emitted them. A firing of the clock after
-// the end of a run begins anew, as the schedule would end otherwise, but is one of the workflow's own runs.
+// lineage returns the lineage of a run that events start: of the runs that emitted them, or of the run that it follows
+// by the clock.
 func (r *Router) lineage(ctx context.Context, d event.Delivery) (run.Lineage, error) {
 	var l run.Lineage
 	for _, e := range d.Events {
-		if e.FollowsRun(d.Project, d.Workflow) {
-			return run.Lineage{Workflows: []string{d.Workflow}}, nil
-		}
-		id, emitted := auth.RunOf(e.Actor)
-		if !emitted {
+		id, follows := e.FollowedRun(d.Project, d.Workflow)
+		if follows {
+			l = l.Join(run.Lineage{Workflows: []string{d.Workflow}}) // also where the run is gone
+		} else if emitter, emitted := auth.RunOf(e.Actor); emitted {
+			id = emitter
+		} else {
 			continue
 		}
-		emitter, err := r.opts.Rows.GetRun(ctx, d.Project, id)
+		before, err := r.opts.Rows.GetRun(ctx, d.Project, id)
 		switch {
 		case apperror.Is(err, apperror.RunNotFound): // retention has deleted it
 		case err != nil:
 			return l, err
+		case follows:
+			l = l.Join(before.Following())
 		default:
-			l = l.Join(emitter.Next())
+			l = l.Join(before.Next())
 		}
 	}
 	return l, nil

@@ -336,12 +336,14 @@ func (e emitters) GetRun(_ context.Context, _, id string) (run.Run, error) {
 }
 
 // TestLineageOfStarts: a run descends from those that emitted its events; a run that the clock starts has no
-// generation, and belongs to its workflow's own if it follows one.
+// generation, or that of the run that it follows.
 func TestLineageOfStarts(t *testing.T) {
 	t.Parallel()
 	rows := emitters{
 		"r1": {ID: "r1", Workflow: "a/one"},
 		"r2": {ID: "r2", Workflow: "a/two", Lineage: run.Lineage{Generation: 4, Workflows: []string{"a/one"}}},
+		"r3": {ID: "r3", Workflow: "a/b"},
+		"r4": {ID: "r4", Workflow: "a/b", Lineage: run.Lineage{Generation: 4, Workflows: []string{"a/one"}}},
 	}
 	emitted := func(id string) event.Event {
 		e := anEvent(1, `{}`)
@@ -362,7 +364,10 @@ func TestLineageOfStarts(t *testing.T) {
 		"several":          {[]event.Event{emitted("r1"), anEvent(2, `{}`), emitted("r2")}, run.Lineage{Generation: 5, Workflows: []string{"a/one", "a/two"}}},
 		"a deleted run":    {[]event.Event{emitted("gone")}, run.Lineage{}},
 		"by the clock":     {[]event.Event{fired("2026-11-20T03:00:00Z")}, run.Lineage{}},
-		"after a run":      {[]event.Event{fired("2026-11-20T03:00:00Z/r1")}, run.Lineage{Workflows: []string{"a/b"}}},
+		"after a run":      {[]event.Event{fired("2026-11-20T03:00:00Z/r3")}, run.Lineage{Workflows: []string{"a/b"}}},
+		"after a child": {[]event.Event{fired("2026-11-20T03:00:00Z/r4")},
+			run.Lineage{Generation: 4, Workflows: []string{"a/b", "a/one"}}},
+		"after a deleted run": {[]event.Event{fired("2026-11-20T03:00:00Z/gone")}, run.Lineage{Workflows: []string{"a/b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

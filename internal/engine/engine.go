@@ -111,7 +111,7 @@ type Engine struct {
 	listeners Listeners
 	budget    *Budget
 	// runnerQueues are the answers of Runners, by project.
-	runnerQueues *ttlcache.Cache[string, diagnose.RunnerQueue]
+	runnerQueues *ttlcache.Cache[string, diagnose.ProgramQueue]
 	// logs are the answers of RunningLogs, by run.
 	logs *ttlcache.Cache[string, []run.AttemptLog]
 	log  *slog.Logger
@@ -127,9 +127,9 @@ func New(opts Options) (*Engine, error) {
 		limits: flow.DefaultLimits(), keys: opts.Keys, failures: codec.FailureConverter(opts.Keys), log: opts.Log,
 		now: opts.Now, maxSteps: opts.MaxSteps, steps: opts.Steps, listeners: opts.Listeners,
 		repeated: newRepeated(), actions: NewActions(), budget: NewBudget(BudgetOptions{Now: time.Now}),
-		runnerQueues: ttlcache.New(ttlcache.WithCapacity[string, diagnose.RunnerQueue](maxRunnerQueues),
-			ttlcache.WithTTL[string, diagnose.RunnerQueue](runnersFor),
-			ttlcache.WithDisableTouchOnHit[string, diagnose.RunnerQueue]()),
+		runnerQueues: ttlcache.New(ttlcache.WithCapacity[string, diagnose.ProgramQueue](maxRunnerQueues),
+			ttlcache.WithTTL[string, diagnose.ProgramQueue](runnersFor),
+			ttlcache.WithDisableTouchOnHit[string, diagnose.ProgramQueue]()),
 		logs: newLogs(),
 	}
 	e.limits.CallTimeout = cmp.Or(opts.CallTimeout, e.limits.CallTimeout)

@@ -188,7 +188,13 @@ func (e *Engine) Execution(ctx context.Context, runID string) (diagnose.Executio
 		}
 		if pending.Type == flow.ProgramActivity && !pending.Started {
 			project, _ := contract.ProjectOf(info.GetTaskQueue())
-			if pending.Runners, err = e.runners(ctx, project); err != nil {
+			if pending.Runners, err = e.programQueue(ctx, contract.RunnerQueue(project)); err != nil {
+				return diagnose.Execution{}, err
+			}
+		}
+		if queue := a.GetActivityOptions().GetTaskQueue().GetName(); pending.Type == flow.FunctionActivity &&
+			!pending.Started && queue != "" {
+			if pending.Functions, err = e.programQueue(ctx, queue); err != nil {
 				return diagnose.Execution{}, err
 			}
 		}
@@ -202,20 +208,20 @@ const runnersFor, maxRunnerQueues = 10 * time.Second, 1000
 
 // Runners returns the state of the task queue of a project's programs, up to 10 seconds old: pages and clients read it
 // again and again, for many projects.
-func (e *Engine) Runners(ctx context.Context, project string) (diagnose.RunnerQueue, error) {
+func (e *Engine) Runners(ctx context.Context, project string) (diagnose.ProgramQueue, error) {
 	if cached := e.runnerQueues.Get(project); cached != nil {
 		return cached.Value(), nil
 	}
-	q, err := e.runners(ctx, project)
+	q, err := e.programQueue(ctx, contract.RunnerQueue(project))
 	if err == nil {
 		e.runnerQueues.Set(project, *q, ttlcache.DefaultTTL)
 	}
 	return *q, err
 }
 
-// runners returns the state of the task queue of a project's programs.
-func (e *Engine) runners(ctx context.Context, project string) (*diagnose.RunnerQueue, error) {
-	q := &diagnose.RunnerQueue{Name: contract.RunnerQueue(project)}
+// programQueue returns the state of a task queue of programs.
+func (e *Engine) programQueue(ctx context.Context, name string) (*diagnose.ProgramQueue, error) {
+	q := &diagnose.ProgramQueue{Name: name}
 	line, err := e.line(ctx, q.Name, enumspb.TASK_QUEUE_TYPE_ACTIVITY)
 	q.Pollers = line.Pollers
 	return q, err

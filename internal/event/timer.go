@@ -15,9 +15,14 @@ func TimerSource(project, name string) string {
 	return "/projects/" + project + "/workflows/" + name + "/schedule"
 }
 
-// FollowsRun reports whether the event is the firing of a workflow's timer after the end of one of its runs.
-func (e Event) FollowsRun(project, workflow string) bool {
-	return e.Type == ScheduleFired && e.Source == TimerSource(project, workflow) && strings.Contains(e.ID, "/")
+// FollowedRun returns the ID of the run of a workflow after whose end its timer has fired with this event; false for
+// any other event. The ID of such an event is the due time, a slash and the run's.
+func (e Event) FollowedRun(project, workflow string) (id string, follows bool) {
+	if e.Type != ScheduleFired || e.Source != TimerSource(project, workflow) {
+		return "", false
+	}
+	_, id, follows = strings.Cut(e.ID, "/")
+	return id, follows
 }
 
 // TimerSpec is the schedule of a timer. At most one field is set; without any, a run follows the end of the previous

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -184,7 +183,7 @@ func (s *Service) Source(ctx context.Context, projectName, reference string) ([]
 // checkName returns an error for a name or a version that a function cannot have. The names are those of the official
 // catalog.
 func checkName(name, version string) error {
-	if !regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(name) {
+	if !dsl.IsFunctionName(name) {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"the name %.80q of a function is not allowed: use up to 63 lower-case letters, digits and inner hyphens", name).
 			WithField("name", "is not allowed")

@@ -53,6 +53,9 @@ func Arrows() []Rule {
 			"tests of documents need the language and its interpreter only"},
 		{"conn/conntype", nil, "plain types depend on no other package"},
 		{"conn", append([]string{"conn/conntype"}, waiting...), "the connection does not depend on the calls that use it"},
+		{"function", []string{"conn", "dsl", "internal/engine/codec", "internal/engine/contract", "internal/engine/flow",
+			"internal/engine/heartbeat", "internal/keyring"},
+			"functions of programs need the language, the connection, and the messages of the engine"},
 		{"conn/conntest", waiting, "the simulated Temporal server does not depend on the code under test"},
 		{"lease", waiting, "leases do not depend on what they protect"},
 		{"dispatch/inbox", nil, "the event inbox does not depend on the dispatchers that read it"},
@@ -140,6 +143,8 @@ func Arrows() []Rule {
 		{"examples/conn", []string{"conn"}, "the example uses only the public library, as a user's program does"},
 		{"examples/dispatch", []string{"conn", "dispatch", "dispatch/inbox", "lease"},
 			"the example uses only the public libraries, as a user's program does"},
+		{"examples/gofunctions", []string{"conn", "dsl", "function"},
+			"the example uses only the public libraries, as a user's program does"},
 	}
 	for _, noun := range domain {
 		rules = append(rules, Rule{
@@ -176,6 +181,10 @@ func Bans() []Ban {
 		{"examples/dispatch", slices.Concat(
 			[]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform, standalone), nil,
 			"a program that uses the libraries links nothing of the platform"},
+		{"function", append([]string{"go.temporal.io/server/..."}, platform...), nil,
+			"a program with functions links nothing that serves the platform"},
+		{"examples/gofunctions", append([]string{"go.temporal.io/server/..."}, platform...), nil,
+			"a program that uses the libraries links nothing that serves the platform"},
 		{"lease", append([]string{temporal, otel}, platform...), nil, "leases are a library without an engine"},
 		{"lease", []string{"github.com/redis/..."}, []string{"lease/redislease"},
 			"a program with another lease store does not link Redis"},

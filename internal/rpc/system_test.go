@@ -168,8 +168,8 @@ func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 			}}, f.unknown
 		},
 		Permitted: func(p project.Project) []string { return p.Settings.Runners },
-		Runners: func(_ context.Context, name string) (diagnose.RunnerQueue, error) {
-			return diagnose.RunnerQueue{Name: "runner-" + name, Pollers: []diagnose.Poller{{Identity: "r", LastAccess: noon}}},
+		Runners: func(_ context.Context, name string) (diagnose.ProgramQueue, error) {
+			return diagnose.ProgramQueue{Name: "runner-" + name, Pollers: []diagnose.Poller{{Identity: "r", LastAccess: noon}}},
 				f.unknown
 		},
 	})

@@ -10,7 +10,8 @@ import (
 // Lineage is what a run descends from: the runs that started it by a task or by an event that they emitted, those that
 // started them, and so on up to a start by a person or by the clock.
 type Lineage struct {
-	// Generation is the number of starts between the run and that of a person or of the clock, which has 0.
+	// Generation is the number of starts by tasks and events between the run and that of a person or of the clock, which
+	// has 0. A run that follows another one by the clock has that of the other.
 	Generation int `json:"generation,omitempty"`
 	// Workflows are those of the ancestors, each once, the oldest first.
 	Workflows []string `json:"workflows,omitempty"`
@@ -25,6 +26,12 @@ func (l Lineage) Descends(workflow string) bool { return slices.Contains(l.Workf
 // Next is the lineage of a run that this one starts.
 func (r Run) Next() Lineage {
 	return Lineage{r.Lineage.Generation + 1, nil}.Join(r.Lineage).Join(Lineage{Workflows: []string{r.Workflow}})
+}
+
+// Following is the lineage of a run that the clock starts after the end of this one. It has the same generation, so
+// that a chain of starts goes on over the clock, and a workflow that only follows its own runs goes on for ever.
+func (r Run) Following() Lineage {
+	return r.Lineage.Join(Lineage{Workflows: []string{r.Workflow}})
 }
 
 // Join returns the lineage of a run that descends from both: it has the greater generation.

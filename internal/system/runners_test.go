@@ -21,8 +21,8 @@ func TestStatusHasTheRunnersOfProjectsThatPermitPrograms(t *testing.T) {
 	t.Parallel()
 	service, s := newService()
 	s.permitting = []project.Project{permitting("toys"), permitting("unread"), permitting("zoo")}
-	s.runners = func(name string) (diagnose.RunnerQueue, error) {
-		q := diagnose.RunnerQueue{Name: "runner-" + name}
+	s.runners = func(name string) (diagnose.ProgramQueue, error) {
+		q := diagnose.ProgramQueue{Name: "runner-" + name}
 		switch name {
 		case "toys":
 			q.Pollers = []diagnose.Poller{
@@ -55,9 +55,9 @@ func TestStatusBoundsTheRunners(t *testing.T) {
 	t.Parallel()
 	service, s := newService()
 	var asked atomic.Int64
-	s.runners = func(string) (diagnose.RunnerQueue, error) {
+	s.runners = func(string) (diagnose.ProgramQueue, error) {
 		asked.Add(1)
-		return diagnose.RunnerQueue{}, nil
+		return diagnose.ProgramQueue{}, nil
 	}
 	for n := range 101 {
 		s.permitting = append(s.permitting, permitting(fmt.Sprintf("p%03d", n)))

@@ -101,7 +101,7 @@ type Options struct {
 	// Permitted returns the kinds of programs that a project permits.
 	Permitted func(p project.Project) []string
 	// Runners describes the task queue for the programs of a project.
-	Runners func(ctx context.Context, project string) (diagnose.RunnerQueue, error)
+	Runners func(ctx context.Context, project string) (diagnose.ProgramQueue, error)
 	// Restore has what a restored database is compared with.
 	Restore RestoreSources
 	// Now is the clock.

@@ -54,7 +54,7 @@ type fakes struct {
 	listError  error
 	queue      func(project string) (diagnose.QueueState, error)
 	permitting []project.Project // projects that permit programs
-	runners    func(project string) (diagnose.RunnerQueue, error)
+	runners    func(project string) (diagnose.ProgramQueue, error)
 	restored   system.RestoreCheck // the answers of the sources of a restore
 	restoreErr error
 	// openRuns is the number of open runs; historyTakes and historyErr are how each history is read.
@@ -153,7 +153,7 @@ func newService() (*system.Service, *fakes) {
 			return append([]project.Project{{Name: "bank"}, {Name: "shop"}}, s.permitting...), s.listError
 		},
 		Queue:       func(_ context.Context, name string) (diagnose.QueueState, error) { return s.queue(name) },
-		Runners:     func(_ context.Context, name string) (diagnose.RunnerQueue, error) { return s.runners(name) },
+		Runners:     func(_ context.Context, name string) (diagnose.ProgramQueue, error) { return s.runners(name) },
 		Permitted:   func(p project.Project) []string { return p.Settings.Runners },
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
 		Health: func(context.Context) health.Report {

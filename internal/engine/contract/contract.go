@@ -50,6 +50,15 @@ func RunnerQueue(project string) string { return runnerQueuePrefix + project }
 // RunnersOf returns the name of the worker set that serves the RunnerQueue of a project.
 func RunnersOf(project string) string { return "runner of " + project }
 
+// functionQueuePrefix separates the task queues of Go functions from those of projects, as callQueuePrefix does.
+const functionQueuePrefix = "signalbox.function-"
+
+// FunctionQueue returns the Temporal task queue of the Go functions of a program in a project. Neither name contains a
+// slash.
+func FunctionQueue(project, program string) string {
+	return functionQueuePrefix + project + "/" + program
+}
+
 // HandedOverCalls is the name of the worker set that serves a process's CallQueue. The other sets have the names of
 // projects, which contain no spaces.
 const HandedOverCalls = "handed-over calls"

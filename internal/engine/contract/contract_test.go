@@ -16,6 +16,7 @@ func TestNamesAreStable(t *testing.T) {
 	require.Equal(t, "signalbox.event", contract.WakeSignal)
 	require.Equal(t, "signalbox-default", contract.TaskQueue("default"))
 	require.Equal(t, "signalbox-team-7", contract.TaskQueue("team-7"))
+	require.Equal(t, "signalbox.function-team-7/pricing", contract.FunctionQueue("team-7", "pricing"))
 	require.Equal(t, "signalbox.calls-x", contract.CallQueue("x"))
 	require.Equal(t, "01990000-0000-7000-8000-000000000000", contract.WorkflowID("01990000-0000-7000-8000-000000000000"))
 }

@@ -108,7 +108,8 @@ type Limits struct {
 	// CallTimeout bounds a call of a task without its own timeout, CallResult the response of any call.
 	CallTimeout time.Duration
 	CallResult  int64
-	// ProgramTimeout bounds a program of a task without its own timeout, ProgramBytes a program with its input as JSON.
+	// ProgramTimeout bounds a program or a Go function of a task without its own timeout, ProgramBytes a program with its
+	// input, and the input of a function, as JSON.
 	ProgramTimeout time.Duration
 	ProgramBytes   int
 	// Heartbeat is the time after which a lost worker is detected, CallTries the number of workers that may try a call

@@ -81,6 +81,7 @@ const (
 	childEffect
 	cancelChildEffect
 	programEffect
+	functionEffect
 )
 
 // effect is an operation in flight.
@@ -89,18 +90,19 @@ type effect struct {
 	id        interp.EffectID
 	future    workflow.Future
 	cancel    workflow.CancelFunc
-	call      *HTTPRequest    // of a call
-	inline    int64           // of a call as a local activity: the bytes that its result may add to the workflow task
-	program   *ProgramRequest // of a program
-	once      bool            // of a program: it is dispatched at most once
-	sentAt    time.Time       // of a call or a program: the time of its dispatch
-	tries     int32           // of a call or a program: the number of dispatches
-	attempts  []Attempt       // of a call or a program: those whose results were lost
-	due       time.Time       // of a timer
-	listener  string          // of listenEffect and unlistenEffect
-	child     string          // key of childEffect
-	rejected  bool            // it failed without a command
-	abandoned bool            // the listener is removed once it is committed, the child canceled once it is accepted
+	call      *HTTPRequest     // of a call
+	inline    int64            // of a call as a local activity: the bytes that its result may add to the workflow task
+	program   *ProgramRequest  // of a program
+	function  *FunctionRequest // of a Go function
+	once      bool             // of a program or a function: it is dispatched at most once
+	sentAt    time.Time        // of a call, a program or a function: the time of its dispatch
+	tries     int32            // of a call, a program or a function: the number of dispatches
+	attempts  []Attempt        // of a call, a program or a function: those whose results were lost
+	due       time.Time        // of a timer
+	listener  string           // of listenEffect and unlistenEffect
+	child     string           // key of childEffect
+	rejected  bool             // it failed without a command
+	abandoned bool             // the listener is removed once it is committed, the child canceled once it is accepted
 }
 
 // taskKey is the key of the task in the context of an activity.
@@ -255,6 +257,8 @@ func (d *driver) handleCompletions() {
 			d.completeChildStart(e)
 		case programEffect:
 			d.completeProgram(e)
+		case functionEffect:
+			d.completeFunction(e)
 		}
 	}
 }
@@ -323,6 +327,8 @@ func (d *driver) perform(effects []interp.Effect) {
 			d.requestSteps(e)
 		case interp.RunProgram:
 			d.startProgram(e)
+		case interp.CallGo:
+			d.startFunction(e)
 		}
 	}
 	for i, e := range last {

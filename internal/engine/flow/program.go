@@ -50,9 +50,11 @@ type ProgramRequest struct {
 	Kind     string `json:"kind"`
 	Language string `json:"language,omitempty"` // of a script
 	// Code is the code of a script, or the command of a shell or a container.
-	Code      string   `json:"code,omitempty"`
-	Stdin     string   `json:"stdin,omitempty"`
-	Arguments []string `json:"arguments,omitempty"`
+	Code string `json:"code,omitempty"`
+	// Source is the text that the code was read from during the run: its URI and its hash, for readers of the history.
+	Source    *ProgramSource `json:"source,omitempty"`
+	Stdin     string         `json:"stdin,omitempty"`
+	Arguments []string       `json:"arguments,omitempty"`
 	// Named are arguments in the form of older releases of the language, each a JSON value.
 	Named       map[string]json.RawMessage `json:"named,omitempty"`
 	Environment map[string]string          `json:"environment,omitempty"`
@@ -61,6 +63,12 @@ type ProgramRequest struct {
 	Timeout time.Duration `json:"timeout"`
 	// Detached: the result is not awaited, so that the activity ends once the program has started.
 	Detached bool `json:"detached,omitempty"`
+}
+
+// ProgramSource identifies a text.
+type ProgramSource struct {
+	URI  string `json:"uri"`
+	Hash string `json:"hash"`
 }
 
 // StaysInline implements [codec.Inlined].
@@ -117,6 +125,9 @@ func (d *driver) programRequest(e interp.RunProgram) ProgramRequest {
 	}
 	if !e.Deadline.IsZero() {
 		r.Timeout = max(e.Deadline.Sub(workflow.Now(d.ctx)), 0) + deadlineGrace
+	}
+	if p.Source != nil {
+		r.Source = &ProgramSource{URI: p.Source.URI, Hash: p.Source.Hash}
 	}
 	for name, value := range p.Named {
 		encoded, err := encode(value)

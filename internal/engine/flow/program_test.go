@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -120,4 +121,23 @@ func TestProgramThatIsCanceledAtOnce(t *testing.T) {
 	b.began = func() { r.register(b) }
 	b.completes(`{"a": 1}`)
 	require.Empty(t, r.programs)
+}
+
+// A source that only the run knows is read by a call, and the program has its hash.
+func TestProgramWithASourceThatOnlyTheRunKnows(t *testing.T) {
+	t.Parallel()
+	b := newTestRun(t, `do: [{p: {run: {script: {language: js, source: {endpoint: 'https://code.example/{file}'}}}}}]`,
+		`{"file": "a.js"}`)
+	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
+		return flow.HTTPResponse{StatusCode: 200, Content: json.RawMessage(`"Y29uc29sZS5sb2coMSk="`)}, nil
+	}
+	r := &fakeRunner{execute: func(int) (flow.ProgramResult, error) { return flow.ProgramResult{Stdout: "1"}, nil }}
+	b.began = func() { r.register(b) }
+	b.completes(`"1"`)
+	require.Len(t, b.requests, 1)
+	require.Equal(t, "https://code.example/a.js", b.requests[0].URL)
+	require.Len(t, r.programs, 1)
+	require.Equal(t, "console.log(1)", r.programs[0].Code)
+	require.Equal(t, &flow.ProgramSource{URI: "https://code.example/a.js", Hash: dsl.ContentHash([]byte("console.log(1)"))},
+		r.programs[0].Source)
 }

@@ -165,7 +165,7 @@ func TestErrorsOfRunsAreOnTheirPage(t *testing.T) {
 	t.Parallel()
 	var folders []string
 	for _, folder := range []string{
-		"dsl/httpmessage", "dsl/interp", "internal/engine", "internal/engine/flow", "internal/engine/httpcall",
+		"dsl/httpmessage", "dsl/interp", "function", "internal/engine", "internal/engine/flow", "internal/engine/httpcall",
 		"internal/engine/program",
 		"internal/run",
 		"internal/run/control", "internal/run/reconcile",

@@ -122,17 +122,21 @@ type Activity struct {
 	// Failure is why the last attempt failed.
 	Failure string
 	// Runners is the state of the task queue of runners, for a program that none of them has begun; nil for all others.
-	Runners *RunnerQueue
+	Runners *ProgramQueue
+	// Functions is the state of the task queue of Go functions, for a function that no program has begun; nil for all
+	// others.
+	Functions *ProgramQueue
 }
 
-// RunnerQueue is the task queue of the programs of a project. Runners do not register, so only Temporal's list shows them.
-type RunnerQueue struct {
+// ProgramQueue is the task queue of the programs of a project, or of the Go functions of one program. What polls them
+// does not register, so only Temporal's list shows it.
+type ProgramQueue struct {
 	Name    string
 	Pollers []Poller
 }
 
-// alive reports whether a runner has polled within [PollCycle].
-func (q RunnerQueue) alive(now time.Time) bool {
+// alive reports whether a process has polled within [PollCycle].
+func (q ProgramQueue) alive(now time.Time) bool {
 	return slices.ContainsFunc(q.Pollers, func(p Poller) bool { return p.Polls(now) })
 }
 

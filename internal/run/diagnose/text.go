@@ -82,13 +82,27 @@ func (f diagnosis) verdict(code string) Decision {
 }
 
 // noRunner returns the verdict of a run with a program that no runner has begun.
-func (f diagnosis) noRunner(q RunnerQueue) Decision {
+func (f diagnosis) noRunner(q ProgramQueue) Decision {
 	v := Verdict{Code: run.NoRunner, Since: f.since,
 		Detail: fmt.Sprintf("no runner polls task queue %s, on which its program waits", q.Name),
 		Advice: fmt.Sprintf("start a runner for project %s: `signalbox server --roles runner`", f.Row.Project)}
 	if q.alive(f.Now) {
 		v.Detail = fmt.Sprintf("task queue %s has runners, but its program waits: they execute other programs", q.Name)
 		v.Advice = "add runners (`signalbox server --roles runner`), or raise runner.max_concurrent_programs"
+	}
+	return Decision{Action: Report, Verdict: v}
+}
+
+// noProgram returns the verdict of a run with a Go function that its program has not begun.
+func (f diagnosis) noProgram(q ProgramQueue) Decision {
+	v := Verdict{Code: run.NoPoller, Since: f.since,
+		Detail: fmt.Sprintf("no program polls task queue %s, on which its Go function waits", q.Name),
+		Advice: "start the program with the function, with the address and the namespace of this Temporal; the end of the " +
+			"queue's name is the program's"}
+	if q.alive(f.Now) {
+		v.Code = run.Backlog
+		v.Detail = fmt.Sprintf("task queue %s has programs, but its Go function waits: they execute other functions", q.Name)
+		v.Advice = "start more processes of the program, or raise its MaxConcurrent"
 	}
 	return Decision{Action: Report, Verdict: v}
 }

@@ -208,6 +208,9 @@ func (f diagnosis) activities(list []Activity) Decision {
 		if a.Runners != nil {
 			return f.noRunner(*a.Runners)
 		}
+		if a.Functions != nil {
+			return f.noProgram(*a.Functions)
+		}
 		if f.Queue.Activity.Alive == 0 {
 			return f.noPoller(f.Queue.Activity)
 		}

@@ -127,13 +127,19 @@ func situations() map[string]struct {
 		"activity waits": {
 			activity(diagnose.Activity{Type: "call", Attempt: 1, ScheduledAt: ago(2 * time.Minute)}), "BACKLOG", ""},
 		"no runner polls": {activity(diagnose.Activity{Type: "signalbox.program", Attempt: 1, ScheduledAt: ago(2 * time.Minute),
-			Runners: &diagnose.RunnerQueue{Name: "signalbox.runner-p", Pollers: []diagnose.Poller{
+			Runners: &diagnose.ProgramQueue{Name: "signalbox.runner-p", Pollers: []diagnose.Poller{
 				{Identity: "r1", LastAccess: ago(time.Hour)}}}}), "NO_RUNNER", ""},
 		"runners are busy": {activity(diagnose.Activity{Type: "signalbox.program", Attempt: 1, ScheduledAt: ago(2 * time.Minute),
-			Runners: &diagnose.RunnerQueue{Name: "signalbox.runner-p", Pollers: []diagnose.Poller{
+			Runners: &diagnose.ProgramQueue{Name: "signalbox.runner-p", Pollers: []diagnose.Poller{
 				{Identity: "r1", LastAccess: ago(time.Second)}}}}), "NO_RUNNER", ""},
+		"no program polls": {activity(diagnose.Activity{Type: "signalbox.function", Attempt: 1, ScheduledAt: ago(2 * time.Minute),
+			Functions: &diagnose.ProgramQueue{Name: "signalbox.function-p/pricing", Pollers: []diagnose.Poller{
+				{Identity: "f1", LastAccess: ago(time.Hour)}}}}), "NO_POLLER", ""},
+		"programs are busy": {activity(diagnose.Activity{Type: "signalbox.function", Attempt: 1, ScheduledAt: ago(2 * time.Minute),
+			Functions: &diagnose.ProgramQueue{Name: "signalbox.function-p/pricing", Pollers: []diagnose.Poller{
+				{Identity: "f1", LastAccess: ago(time.Second)}}}}), "BACKLOG", ""},
 		"program has just come": {activity(diagnose.Activity{Type: "signalbox.program", Attempt: 1,
-			ScheduledAt: ago(time.Second), Runners: &diagnose.RunnerQueue{Name: "signalbox.runner-p"}}), "clear", ""},
+			ScheduledAt: ago(time.Second), Runners: &diagnose.ProgramQueue{Name: "signalbox.runner-p"}}), "clear", ""},
 		"activity has just come": {
 			activity(diagnose.Activity{Type: "call", Attempt: 1, ScheduledAt: ago(time.Second)}), "clear", ""},
 		"nothing is pending": {execution(diagnose.Execution{}), "UNKNOWN", ""},

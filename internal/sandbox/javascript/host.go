@@ -67,9 +67,17 @@ func hostCall(ctx context.Context, module api.Module, _, _, _, argc, argv uint32
 	return m.call("qjs_get_undefined")
 }
 
-// hostInterrupt reports whether the program must end.
+// interruptName is the name of hostInterrupt in the sandbox.
+const interruptName = "host_interrupt"
+
+// hostInterrupt ends an execution whose context has ended, by a panic, which wazero returns as the error of the call.
+// It is called each time that the fuel is used up, and by the interpreter of JavaScript, to which it reports whether
+// the program has ended itself.
 func hostInterrupt(ctx context.Context) uint32 {
-	if ctx.Err() != nil || executionOf(ctx).exited {
+	if ctx.Err() != nil {
+		panic(context.Cause(ctx))
+	}
+	if executionOf(ctx).exited {
 		return 1
 	}
 	return 0

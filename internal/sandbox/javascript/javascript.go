@@ -10,7 +10,9 @@
 // that would give them. Each program has an instance of its own, which is discarded at its end.
 //
 // Time, memory and output of a program are bounded. A program over its time or output ends with an error of Run. One
-// that is out of memory gets an exception, as JavaScript has it.
+// that is out of memory gets an exception, as JavaScript has it. Every loop and every function of
+// the sandbox, those that are native to JavaScript too, pays from a counter; when it is used up, the sandbox asks
+// whether the program must end.
 package javascript
 
 import (
@@ -20,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -89,29 +92,45 @@ type Engine struct {
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 	memory   int64
+
+	running sync.RWMutex    // is held for reading while a program runs
+	life    context.Context //nolint:containedctx // the lifetime of all programs
+	end     context.CancelCauseFunc
 }
+
+// ErrClosed ends the programs that run when their engine is closed.
+var ErrClosed = errors.New("the sandbox was closed")
 
 // New compiles the sandbox, which takes up to a second of a processor.
 func New(ctx context.Context, o Options) (*Engine, error) {
+	module, err := meter(quickjs, interruptName)
+	if err != nil {
+		return nil, err
+	}
+	return compile(ctx, o, module, wazero.NewRuntimeConfig())
+}
+
+// compile returns an engine with a module.
+func compile(ctx context.Context, o Options, module []byte, config wazero.RuntimeConfig) (*Engine, error) {
 	pages := min(uint32(o.Memory/pageBytes)+overheadPages, 1<<16) //nolint:gosec // the configuration bounds it
-	runtime := wazero.NewRuntimeWithConfig(ctx,
-		wazero.NewRuntimeConfig().WithMemoryLimitPages(pages).WithCloseOnContextDone(true))
+	runtime := wazero.NewRuntimeWithConfig(ctx, config.WithMemoryLimitPages(pages))
 	e := &Engine{runtime: runtime, memory: o.Memory}
-	err := e.prepare(ctx)
+	e.life, e.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	err := e.prepare(ctx, module)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the sandbox of JavaScript: %w", err), runtime.Close(ctx))
 	}
 	return e, nil
 }
 
-func (e *Engine) prepare(ctx context.Context) (err error) {
+func (e *Engine) prepare(ctx context.Context, module []byte) (err error) {
 	// Its functions see no files, no arguments and no variables: an instance has none.
 	if _, err = wasi_snapshot_preview1.Instantiate(ctx, e.runtime); err != nil {
 		return err
 	}
 	_, err = e.runtime.NewHostModuleBuilder("env").
 		NewFunctionBuilder().WithFunc(hostCall).Export("host_call").
-		NewFunctionBuilder().WithFunc(hostInterrupt).Export("host_interrupt").
+		NewFunctionBuilder().WithFunc(hostInterrupt).Export(interruptName).
 		NewFunctionBuilder().WithFunc(hostModuleNormalize).Export("host_module_normalize").
 		NewFunctionBuilder().WithFunc(hostModuleLoad).Export("host_module_load").
 		NewFunctionBuilder().WithFunc(func(_, _ uint32) uint32 { return 0 }).Export("host_get_timezone_offset").
@@ -120,19 +139,32 @@ func (e *Engine) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	e.compiled, err = e.runtime.CompileModule(ctx, quickjs)
+	e.compiled, err = e.runtime.CompileModule(ctx, module)
 	return err
 }
 
-// Close ends the programs that run, and releases the sandbox.
-func (e *Engine) Close(ctx context.Context) error { return e.runtime.Close(ctx) }
+// Close ends the programs that run with [ErrClosed], waits for them and releases the sandbox.
+func (e *Engine) Close(ctx context.Context) error {
+	e.end(ErrClosed)
+	e.running.Lock()
+	defer e.running.Unlock()
+	return e.runtime.Close(ctx)
+}
 
 // Run executes a program and returns its exit code: 0, 1 after an exception that it did not catch, or the argument of
-// process.exit. The error of a program that did not end by itself is [ErrTime], the cause of ctx, or a defect of the
-// sandbox.
+// process.exit. The error of a program that did not end by itself is [ErrTime], [ErrClosed], the cause of ctx, or
+// a defect of the sandbox.
 func (e *Engine) Run(ctx context.Context, p Program) (int, error) {
-	bounded, cancel := context.WithTimeoutCause(ctx, p.Time, ErrTime)
-	defer cancel()
+	e.running.RLock()
+	defer e.running.RUnlock()
+	if e.life.Err() != nil {
+		return 0, ErrClosed
+	}
+	bounded, cancelTime := context.WithTimeoutCause(ctx, p.Time, ErrTime)
+	defer cancelTime()
+	bounded, cancel := context.WithCancelCause(bounded)
+	defer cancel(nil)
+	defer context.AfterFunc(e.life, func() { cancel(context.Cause(e.life)) })()
 	x := &execution{printed: p.Output}
 	bounded = context.WithValue(bounded, executionKey{}, x)
 	err := e.execute(bounded, x, p)

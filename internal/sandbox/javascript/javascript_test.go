@@ -133,6 +133,9 @@ func TestProgramsEndAtTheirTime(t *testing.T) {
 		"expression":   `/^(a+)+$/.test("a".repeat(60) + "b")`,
 		"native loop":  `Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1)`,
 		"native depth": `let a = []; for (let i = 0; i < 60; i++) a = [a, a]; a.flat(Infinity)`,
+		"memory":       `const b = new Uint8Array(24 << 20); for (;;) b.fill(1)`,
+		"copies":       `const b = new Uint8Array(12 << 20); for (;;) b.copyWithin(1, 0)`,
+		"sort":         `[1, 2].sort.call({length: 1e7}, () => 0); for (;;) [..."x".repeat(1e5)].sort()`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,4 +195,23 @@ func TestProgramsAreSeparate(t *testing.T) {
 	r, err := run(t.Context(), e, program(`console.log(typeof left, typeof [].left)`))
 	require.NoError(t, err)
 	require.Equal(t, "undefined undefined", strings.TrimSpace(r.Stdout))
+}
+
+// An engine that is closed ends the programs that run.
+func TestCloseEndsPrograms(t *testing.T) {
+	t.Parallel()
+	e, err := javascript.New(t.Context(), javascript.Options{Memory: memory})
+	require.NoError(t, err)
+	ended := make(chan error)
+	started := make(chan struct{})
+	go func() {
+		close(started)
+		_, err := e.Run(t.Context(), program(`for (;;);`))
+		ended <- err
+	}()
+	<-started
+	closed := make(chan error)
+	go func() { closed <- e.Close(t.Context()) }()
+	require.ErrorIs(t, <-ended, javascript.ErrClosed)
+	require.NoError(t, <-closed)
 }

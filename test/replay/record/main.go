@@ -11,8 +11,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,7 +28,10 @@ import (
 	_ "modernc.org/sqlite" // the database of the recorded platform
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/function"
 	"github.com/signalbox-dev/signalbox/test/origin"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/replay/scenario"
@@ -65,6 +70,9 @@ func record(ctx context.Context, folder, only string) (err error) {
 		Env: []string{"SIGNALBOX_RUNNER_KINDS=script"},
 	})
 	c := platform.DialTemporal(scope, temporal.Address)
+	if err := serveFunctions(scope, temporal.Address); err != nil {
+		return err
+	}
 	for _, s := range scenarios {
 		if only != "" && s.Name != only {
 			continue
@@ -75,6 +83,30 @@ func record(ctx context.Context, folder, only string) (err error) {
 		}
 	}
 	return nil
+}
+
+// serveFunctions executes the Go functions that scenarios call, until the scope ends.
+func serveFunctions(t platform.T, temporal string) error {
+	functions, err := function.NewSet("recorded",
+		function.New("double", "1.0.0", func(_ context.Context, n int) (int, error) { return 2 * n, nil }),
+		function.New("fail", "1.0.0", func(context.Context, int) (int, error) {
+			return 0, &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: http.StatusTeapot, Title: "Refused"}
+		}))
+	if err != nil {
+		return err
+	}
+	_, key, _ := strings.Cut(platform.WithKeys(t), "=")
+	id, file, _ := strings.Cut(key, "=")
+	keys, err := function.OpenKeys(id, map[string]string{id: file})
+	if err != nil {
+		return err
+	}
+	m, err := conn.New(conn.Options{Client: keys.Seal(client.Options{HostPort: temporal})})
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = m.Stop(context.WithoutCancel(t.Context())) }) // the recording is written
+	return errors.Join(functions.Serve(m, function.Options{Project: platform.DefaultProject}), m.Start(t.Context()))
 }
 
 type recorder struct {
@@ -90,6 +122,7 @@ func (r recorder) run(s scenario.Scenario) error {
 	o.Answer("GET /item", 200, `{"id":7}`)
 	o.Answer("GET /large", 200, `{"text":"`+scenario.Large()+`"}`)
 	o.Answer("POST /item", 201, `{"id":8}`)
+	o.Answer("GET /code", 200, `console.log(process.argv.slice(2).join("-"))`)
 	o.Sequence("PUT /flaky", origin.Answer{Status: 503}, origin.Answer{Status: 503},
 		origin.Answer{Status: 200, Body: `{}`})
 	id := r.server.Start(r.t, r.server.PublishWith(r.t, s.Source, s.Files), `{"base":"`+o.URL+`"}`).GetId()

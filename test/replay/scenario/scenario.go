@@ -78,7 +78,7 @@ func All() ([]Scenario, error) {
 		switch s.Name {
 		case "canceled":
 			s.Status, s.Cancel = "canceled", true
-		case "language", "programs":
+		case "language", "outside", "programs":
 			s.Since = 2
 		case "openapi":
 			s.Since, s.Files = 2, files
