@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/graph"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
@@ -85,7 +84,7 @@ func graphOfFile(s *invocation.Invocation, file string) (*signalboxv1.GetVersion
 	if err != nil {
 		return nil, err
 	}
-	doc, _ := dsl.Parse(source.source)
+	doc := source.resolve().parsed
 	if doc == nil {
 		return nil, wrongDocument("graph", source, check(source).Violations)
 	}

@@ -18,6 +18,8 @@ type resolved struct {
 	violations dsl.Violations
 	// files are the contents by path relative to the folder of the document.
 	files map[string]string
+	// postponed are the references to what is not a file.
+	postponed []dsl.Reference
 }
 
 // resolve parses a document and reads the files that it refers to. A file outside the folder of the document is not
@@ -34,6 +36,7 @@ func (d document) resolve() resolved {
 		for _, reference := range missing {
 			if reference.Kind != dsl.ReferenceFile {
 				resources.Postpone(reference.URI)
+				out.postponed = append(out.postponed, reference)
 				continue
 			}
 			content, err := d.beside(reference.URI)
@@ -43,6 +46,21 @@ func (d document) resolve() resolved {
 			}
 			out.files[reference.URI] = content
 			resources.Add(reference.URI, []byte(content))
+		}
+	}
+}
+
+// structure parses a document without the resources that it refers to.
+func structure(source []byte) (*dsl.Document, dsl.Violations) {
+	resources := dsl.NewResources()
+	for {
+		parsed, violations := dsl.Parse(source, dsl.WithResources(resources))
+		missing := resources.Missing()
+		if len(missing) == 0 {
+			return parsed, violations
+		}
+		for _, reference := range missing {
+			resources.Postpone(reference.URI)
 		}
 	}
 }

@@ -164,13 +164,18 @@ func testFile(ctx context.Context, s *invocation.Invocation, file string, flags 
 	if result.workflow, err = workflowOf(file, cases); err != nil {
 		return nil, err
 	}
-	document, err := os.ReadFile(result.workflow)
+	document, err := readDocument(result.workflow, s.In)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "read the workflow of %s: %w", file, err)
 	}
-	doc, violations := dsl.Parse(document)
+	found := document.resolve()
+	doc := found.parsed
 	if doc == nil {
-		result.wrong(s, result.workflow, violations)
+		result.wrong(s, result.workflow, found.violations)
+		return result, nil
+	}
+	if doc.Partial {
+		result.incomplete(s, found)
 		return result, nil
 	}
 	if violations := cases.Check(doc); len(violations) > 0 {
@@ -192,6 +197,18 @@ func (t *tested) wrong(s *invocation.Invocation, file string, violations dsl.Vio
 		v := violationOf(p)
 		t.violations = append(t.violations, v)
 		t.problems = append(t.problems, v.line(file, s.Style()))
+	}
+}
+
+// incomplete adds the resources that a workflow needs and that are not files beside it: it cannot run without them.
+func (t *tested) incomplete(s *invocation.Invocation, found resolved) {
+	for _, reference := range found.postponed {
+		message := fmt.Sprintf("the tests cannot run without %q, which is outside the folder of the workflow", reference.URI)
+		v := violation{Severity: string(dsl.SeverityError), Code: string(dsl.CodeResource), Message: message,
+			Path: reference.Path, Line: reference.Pos.Line, Column: reference.Pos.Column,
+			Suggestion: "save it beside the workflow, and refer to the file"}
+		t.violations = append(t.violations, v)
+		t.problems = append(t.problems, v.line(t.workflow, s.Style()))
 	}
 }
 
