@@ -43,6 +43,7 @@ func Arrows() []Rule {
 		{"api", nil, "the API definition does not depend on its implementation"},
 		{"dsl/internal", nil, "values and syntax trees do not depend on the workflow language"},
 		{"dsl/jq", []string{"dsl/internal"}, "expressions do not depend on workflow documents"},
+		{"dsl/vocabulary", nil, "the description of keys does not depend on what reads documents"},
 		{"dsl", []string{"dsl/internal", "dsl/jq"}, "the workflow language does not depend on its execution"},
 		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}),
 			"the interpreter has no side effects; the engine executes its decisions"},
@@ -50,6 +51,7 @@ func Arrows() []Rule {
 			"messages of calls do not depend on what sends them"},
 		{"dsl/workflowtest", slices.Concat(language, []string{"dsl/internal", "dsl/httpmessage", "dsl/interp", "internal/sandbox/javascript"}),
 			"tests of documents need the language and its interpreter only"},
+		{"dsl/languageservice", []string{"dsl"}, "answers to editors need the language only"},
 		{"conn/conntype", nil, "plain types depend on no other package"},
 		{"conn", append([]string{"conn/conntype"}, waiting...), "the connection does not depend on the calls that use it"},
 		{"conn/conntest", waiting, "the simulated Temporal server does not depend on the code under test"},
@@ -105,6 +107,7 @@ func Arrows() []Rule {
 		{"internal/rpc", slices.Concat(domain, ambient, language, plain,
 			[]string{"api", "internal/health", "internal/rpc/jsoncodec"}), "it serves the domain as an API"},
 		{"internal/rpc/jsoncodec", []string{"api"}, "the API's server and its clients share the JSON encoding"},
+		{"internal/languageserver", []string{"dsl"}, "the protocol of editors needs the language only"},
 		{"internal/webui", []string{"internal/notice"}, "the web UI is files, which call the API from a browser"},
 		{"internal/cli", append([]string{
 			"api", "dsl", "dsl/interp", "dsl/jq", "dsl/workflowtest", "internal/config", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile",

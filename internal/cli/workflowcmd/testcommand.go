@@ -33,7 +33,6 @@ type testFlags struct {
 	minCoverage          int
 	coverage, watch, tap bool
 	junit                string
-	schema               bool
 
 	match *regexp.Regexp
 }
@@ -54,10 +53,6 @@ fails, a file is wrong, or the coverage of a workflow is below --min-coverage.`,
   signalbox workflow test examples/workflows --run "card is declined" -o json`,
 		Args: invocation.Args(0, -1, "[FILE|DIR...]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if flags.schema {
-				_, err := s.Out.Write(workflowtest.Schema())
-				return err
-			}
 			if err := flags.check(s); err != nil {
 				return err
 			}
@@ -77,7 +72,6 @@ fails, a file is wrong, or the coverage of a workflow is below --min-coverage.`,
 	cmd.Flags().StringVar(&flags.junit, "junit", "", "write the results as JUnit XML to this `file`, too")
 	cmd.Flags().BoolVar(&flags.tap, "tap", false, "print the results in the Test Anything Protocol")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "run the tests again whenever a file changes")
-	cmd.Flags().BoolVar(&flags.schema, "schema", false, "print the JSON Schema of test files, for editors")
 	s.BindOutput(cmd)
 	return cmd
 }
