@@ -92,6 +92,12 @@ func (t *Text) rangeOf(s span) Range { return Range{t.pos(s.start), t.pos(s.end)
 // End returns the position after the last character.
 func (t *Text) End() dsl.Pos { return t.pos(len(t.source)) }
 
+// IsWorkflow reports whether the text has a key by which a workflow is recognized, or nothing yet.
+func (t *Text) IsWorkflow() bool {
+	root := t.outline.root
+	return len(root.children) == 0 || root.Has("document") || root.Has("do") || root.Has("use")
+}
+
 // Format returns the edit that lays out the text, and false if nothing changes. It fails for a text that is neither YAML
 // nor JSON.
 func (t *Text) Format() (Edit, bool, error) {
