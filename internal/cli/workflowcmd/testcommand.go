@@ -32,7 +32,7 @@ type testFlags struct {
 	run                  string
 	minCoverage          int
 	coverage, watch, tap bool
-	junit                string
+	junit, fromRun       string
 
 	match *regexp.Regexp
 }
@@ -47,12 +47,23 @@ or a folder with all below it; the current folder when there is none. No server 
 answer calls.
 
 Prints one line for each case and, for one that failed, what differs and the steps of its run. Exits with 1 when a case
-fails, a file is wrong, or the coverage of a workflow is below --min-coverage.`,
+fails, a file is wrong, or the coverage of a workflow is below --min-coverage.
+
+With --from-run, print a test file with a case of a run that has ended: its input, what was answered to it, and the events
+that it took, as they were. Secrets and redacted values are marks to fill in. This calls the server, unless it is given a
+file that "run export" has written.`,
 		Example: `  signalbox workflow test order.yaml
   signalbox workflow test examples/workflows --min-coverage 60 --junit report.xml
-  signalbox workflow test examples/workflows --run "card is declined" -o json`,
+  signalbox workflow test examples/workflows --run "card is declined" -o json
+  signalbox workflow test --from-run 0199a4f2 > order.test.yaml`,
 		Args: invocation.Args(0, -1, "[FILE|DIR...]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.fromRun != "" {
+				if len(args) > 0 {
+					return exit.Usagef("--from-run prints a test file, and %q is one to run: leave one of them out", args[0])
+				}
+				return testFromRun(cmd.Context(), s, flags.fromRun)
+			}
 			if err := flags.check(s); err != nil {
 				return err
 			}
@@ -72,7 +83,9 @@ fails, a file is wrong, or the coverage of a workflow is below --min-coverage.`,
 	cmd.Flags().StringVar(&flags.junit, "junit", "", "write the results as JUnit XML to this `file`, too")
 	cmd.Flags().BoolVar(&flags.tap, "tap", false, "print the results in the Test Anything Protocol")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "run the tests again whenever a file changes")
-	s.BindOutput(cmd)
+	cmd.Flags().StringVar(&flags.fromRun, "from-run", "",
+		"print a test file with a case that does what this run did: its `ID`, or a file of run export")
+	s.BindClient(cmd)
 	return cmd
 }
 
