@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 // fillIn stands in a case for a value that a run does not show.
@@ -379,8 +380,8 @@ func (r *recorder) remarks(file *recordedFile) {
 	if len(file.Secrets) > 0 {
 		r.notes = append(r.notes, "the secrets are marks: replace "+fillIn+" by values for tests, if their content matters")
 	}
-	if text, err := yaml.Marshal(file); err == nil && strings.Contains(string(text), redactedMark) {
-		r.notes = append(r.notes, "values of the run are redacted: replace "+redactedMark+" by values for tests")
+	if text, err := yaml.Marshal(file); err == nil && strings.Contains(string(text), redact.Mark) {
+		r.notes = append(r.notes, "values of the run are redacted: replace "+redact.Mark+" by values for tests")
 	}
 	if len(r.run.Summary) > 0 && string(r.run.Summary) != "null" {
 		r.notes = append(r.notes, "not all steps of the run are kept: the responses to the others are missing")
@@ -388,6 +389,3 @@ func (r *recorder) remarks(file *recordedFile) {
 	r.notes = append(r.notes, fmt.Sprintf("a case with %s and %s is written", output.Count(int64(len(r.record.Mocks)), "mock"),
 		output.Count(int64(len(r.record.Events)), "event")))
 }
-
-// redactedMark stands for a sensitive value in what the API returns.
-const redactedMark = "\u27e6redacted\u27e7"
