@@ -32,6 +32,7 @@ type testFlags struct {
 	run                  string
 	minCoverage          int
 	coverage, watch, tap bool
+	live                 bool
 	junit, fromRun       string
 
 	match *regexp.Regexp
@@ -48,6 +49,9 @@ answer calls.
 
 Prints one line for each case and, for one that failed, what differs and the steps of its run. Exits with 1 when a case
 fails, a file is wrong, or the coverage of a workflow is below --min-coverage.
+
+With --live, requests that no mock answers are sent, and the responses are written as mocks of their cases. Secrets of the
+case in them become marks to fill in.
 
 With --from-run, print a test file with a case of a run that has ended: its input, what was answered to it, and the events
 that it took, as they were. Secrets and redacted values are marks to fill in. This calls the server, unless it is given a
@@ -83,6 +87,7 @@ file that "run export" has written.`,
 	cmd.Flags().StringVar(&flags.junit, "junit", "", "write the results as JUnit XML to this `file`, too")
 	cmd.Flags().BoolVar(&flags.tap, "tap", false, "print the results in the Test Anything Protocol")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "run the tests again whenever a file changes")
+	cmd.Flags().BoolVar(&flags.live, "live", false, "send requests that no mock answers, and write the responses as mocks")
 	cmd.Flags().StringVar(&flags.fromRun, "from-run", "",
 		"print a test file with a case that does what this run did: its `ID`, or a file of run export")
 	s.BindClient(cmd)
@@ -102,6 +107,8 @@ func (f *testFlags) check(s *invocation.Invocation) error {
 		return exit.Usagef("--min-coverage: %d is not between 0 and 100", f.minCoverage)
 	case f.minCoverage > 0 && f.run != "":
 		return exit.Usagef("--min-coverage and --run exclude each other: some cases do not show the coverage of all")
+	case f.live && f.watch:
+		return exit.Usagef("--live and --watch exclude each other: requests would be sent again and again")
 	case f.tap && s.Format().Structured():
 		return exit.Usagef("--tap and -o exclude each other")
 	}
@@ -190,9 +197,15 @@ func testFile(ctx context.Context, s *invocation.Invocation, file string, flags 
 		return result, nil
 	}
 	began := time.Now()
+	if flags.live {
+		cases.Live = liveClient()
+	}
 	result.report = cases.Run(ctx, doc, flags.match, runtime.GOMAXPROCS(0))
 	result.took = time.Since(began)
-	return result, nil
+	if flags.live {
+		err = writeMocks(s, file, result.report)
+	}
+	return result, err
 }
 
 // wrong adds the errors of a file.
