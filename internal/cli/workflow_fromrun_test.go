@@ -30,7 +30,7 @@ do:
 `
 
 const recordedRun = `{"format":"signalbox.run/1","run":{"id":"r1","workflow":"shop/order","version":"1.0.0","status":"failed",
-"startTime":"2026-03-01T12:00:00.5Z","input":{"id":7},"error":{"type":
+"startTime":"2026-03-01T12:00:00.5Z","input":{"id":7},"redacted":true,"error":{"type":
 "https://open-workflow-specification.org/spec/1.0.0/errors/communication","status":404,"title":"Not Found",
 "instance":"/do/3/last"}},"version":{"source":"SOURCE"},"steps":[
 {"number":"1","pointer":"/do/0/pay","task":"pay","kind":"try","status":"completed"},

@@ -111,7 +111,7 @@ func Arrows() []Rule {
 		{"internal/webui", []string{"internal/notice"}, "the web UI is files, which call the API from a browser"},
 		{"internal/cli", append([]string{
 			"api", "dsl", "dsl/interp", "dsl/jq", "dsl/workflowtest", "internal/config", "internal/languageserver",
-			"internal/redact", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile", "internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
+			"internal/rpc/jsoncodec", "internal/notice", "internal/secretfile", "internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
 		{"internal/app", slices.Concat(domain, ambient, language,
 			[]string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/clientconfig",
 				"internal/engine", "internal/health", "internal/memory", "internal/payload", "internal/migrate", "internal/rpc",

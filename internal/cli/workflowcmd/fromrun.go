@@ -20,7 +20,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 // fillIn stands in a case for a value that a run does not show.
@@ -33,6 +32,7 @@ type exportedRun struct {
 		ID, Workflow, Version, Status string
 		StartTime                     time.Time
 		Input, Output                 json.RawMessage
+		Redacted                      bool
 		Error                         *exportedError
 	}
 	Version *struct{ Source string }
@@ -380,8 +380,8 @@ func (r *recorder) remarks(file *recordedFile) {
 	if len(file.Secrets) > 0 {
 		r.notes = append(r.notes, "the secrets are marks: replace "+fillIn+" by values for tests, if their content matters")
 	}
-	if text, err := yaml.Marshal(file); err == nil && strings.Contains(string(text), redact.Mark) {
-		r.notes = append(r.notes, "values of the run are redacted: replace "+redact.Mark+" by values for tests")
+	if r.run.Run.Redacted {
+		r.notes = append(r.notes, "values of the run are redacted: replace their marks by values for tests")
 	}
 	if len(r.run.Summary) > 0 && string(r.run.Summary) != "null" {
 		r.notes = append(r.notes, "not all steps of the run are kept: the responses to the others are missing")
