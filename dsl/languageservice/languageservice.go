@@ -34,6 +34,7 @@ type Text struct {
 	service *Service
 	source  string
 	lines   []int // offsets of the beginnings of lines
+	counts  []int // numbers of characters before each block, so that positions in long lines are found quickly
 	outline *typed
 }
 
@@ -47,6 +48,13 @@ func (s *Service) Open(source string) *Text {
 		if source[i] == '\n' {
 			t.lines = append(t.lines, i+1)
 		}
+	}
+	for at := 0; at <= len(source); at += block {
+		before := 0
+		if at > 0 {
+			before = t.counts[len(t.counts)-1] + runeStarts(source[at-block:at])
+		}
+		t.counts = append(t.counts, before)
 	}
 	t.outline = typesOf(s.vocabulary, outline(source))
 	return t
@@ -83,8 +91,30 @@ func (t *Text) offset(pos dsl.Pos) int {
 // pos returns the position of an offset.
 func (t *Text) pos(offset int) dsl.Pos {
 	offset = min(max(offset, 0), len(t.source))
-	line := sort.SearchInts(t.lines, offset+1)
-	return dsl.Pos{Line: line, Column: 1 + utf8.RuneCountInString(t.source[t.lines[line-1]:offset])}
+	line := t.line(offset)
+	return dsl.Pos{Line: line, Column: 1 + t.characters(offset) - t.characters(t.lines[line-1])}
+}
+
+// line returns the number of the line of an offset.
+func (t *Text) line(offset int) int { return sort.SearchInts(t.lines, offset+1) }
+
+// block is the number of bytes between two counts of characters.
+const block = 1 << 10
+
+// characters returns the number of characters before an offset.
+func (t *Text) characters(offset int) int {
+	return t.counts[offset/block] + runeStarts(t.source[offset/block*block:offset])
+}
+
+// runeStarts returns the number of characters that begin in a part of a text.
+func runeStarts(part string) int {
+	n := 0
+	for i := range len(part) {
+		if utf8.RuneStart(part[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 func (t *Text) rangeOf(s span) Range { return Range{t.pos(s.start), t.pos(s.end)} }

@@ -247,8 +247,11 @@ func (t *Text) Folds() []Range {
 		if n.name != "" {
 			start = n.keyStart
 		}
+		if n == t.outline.root || t.line(start) == t.line(n.end) {
+			return
+		}
 		s := t.rangeOf(span{start, len(strings.TrimRight(t.source[:n.end], " \t\r\n"))})
-		if n != t.outline.root && s.Start.Line < s.End.Line && (len(out) == 0 || out[len(out)-1] != s) {
+		if s.Start.Line < s.End.Line && (len(out) == 0 || out[len(out)-1] != s) {
 			out = append(out, s)
 		}
 	})

@@ -93,7 +93,9 @@ func outline(source string) *node {
 			root.end = part.end
 		}
 		root.parent = nil
-		adopt(root)
+		for _, c := range part.children {
+			c.parent = root
+		}
 	}
 	return root
 }
