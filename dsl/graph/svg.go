@@ -97,7 +97,8 @@ func (s *svg) edge(i int, e Edge) {
 		path, y = fmt.Sprintf("M%d %dH%dV%dH%d", from.right(), startY, x, endY, to.right()), (startY+endY)/2
 	default:
 		middle := (from.bottom() + to.y) / 2 //nolint:mnd // the middle
-		path = fmt.Sprintf("M%d %dC%[1]d %[3]d %[4]d %[3]d %[4]d %[5]d", from.centre(), from.bottom(), middle, to.centre(), to.y)
+		path = fmt.Sprintf("M%d %dC%[1]d %[3]d %[4]d %[3]d %[4]d %[5]d", from.centre(), from.bottom(), middle, to.centre(),
+			to.y)
 		x, y = (from.centre()+to.centre())/2, middle
 	}
 	s.line(`<path d="%s" fill="none" stroke="#57606a"%s marker-end="url(#end)"/>`, path, style)

@@ -79,8 +79,8 @@ func (c *completer) completion(kind CompletionKind, replaced span, label, insert
 // that is being written; nil if there is none.
 func (c *completer) keys(object, written *node, types []*vocabulary.Type) []Completion {
 	replaced := c.word("-.")
-	colon := strings.HasPrefix(strings.TrimLeft(c.text.source[c.at:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-		":")
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	colon := strings.HasPrefix(strings.TrimLeft(c.text.source[c.at:], letters), ":")
 	var required, others []Completion
 	seen := map[string]bool{}
 	for _, t := range types {
@@ -156,7 +156,9 @@ func (c *completer) onOwnLine(n *node) bool {
 	return n.name == "" || strings.Contains(c.marked.source[n.keyEnd:n.start], "\n")
 }
 
-func (c *completer) references(n *node, target vocabulary.Target, add func(kind CompletionKind, label, detail, doc string)) {
+// references adds what a text may name.
+func (c *completer) references(n *node, target vocabulary.Target,
+	add func(kind CompletionKind, label, detail, doc string)) {
 	if target == vocabulary.NoTarget {
 		return
 	}

@@ -110,8 +110,8 @@ func documentTypes() []Type {
 			{"before", typeTasks, false, "Tasks that run before the extended task."},
 			{"after", typeTasks, false, "Tasks that run after the extended task."},
 		}},
-		{Name: "extended", Form: Text, Words: []string{"all", "call", "composite", "emit", "for", "listen", "raise", "run", "set",
-			"switch", "try", "wait"}},
+		{Name: "extended", Form: Text, Words: []string{"all", "call", "composite", "emit", "for", "listen", "raise", "run",
+			"set", "switch", "try", "wait"}},
 		{Name: "catalog", Form: Structure, Keys: []Key{
 			{"endpoint", "resource endpoint", true, "Root of the catalog: its functions are in the folder `functions` below it."},
 		}},

@@ -227,7 +227,8 @@ func (s *server) Completion(_ context.Context, p *protocol.CompletionParams) (pr
 	for i, c := range d.Complete(d.pos(p.Position)) {
 		edit := d.edit(c.Edit)
 		item := protocol.CompletionItem{
-			Label: c.Label, Kind: completionKind(c.Kind), SortText: protocol.NewOptional(fmt.Sprintf("%04d", i)), TextEdit: &edit,
+			Label: c.Label, Kind: completionKind(c.Kind), TextEdit: &edit,
+			SortText: protocol.NewOptional(fmt.Sprintf("%04d", i)),
 		}
 		if c.Detail != "" {
 			item.Detail = protocol.NewOptional(c.Detail)

@@ -213,7 +213,8 @@ func (r *recorder) step(step *exportedStep) error {
 	}
 	if task == nil {
 		if step.Kind == string(dsl.KindCall) || step.Kind == string(dsl.KindRun) {
-			r.notes = append(r.notes, fmt.Sprintf("the task %q is in a function outside of the document: add a mock for it", step.Task))
+			r.notes = append(r.notes, fmt.Sprintf(
+				"the task %q is in a function outside of the document: add a mock for it", step.Task))
 		}
 		return nil
 	}
@@ -301,8 +302,8 @@ func (r *recorder) other(step *exportedStep, task *dsl.Task) (map[string]any, er
 func (r *recorder) output(step *exportedStep, task *dsl.Task) (any, error) {
 	switch {
 	case len(step.OutputShortened) > 0:
-		r.notes = append(r.notes, fmt.Sprintf("the response to the task %q is larger than what is shown of it: complete its body",
-			task.Name))
+		r.notes = append(r.notes, fmt.Sprintf(
+			"the response to the task %q is larger than what is shown of it: complete its body", task.Name))
 	case task.Output != nil && task.Output.As != nil:
 		r.notes = append(r.notes, fmt.Sprintf("the response to the task %q is what output.as made of it: correct its body",
 			task.Name))
@@ -386,6 +387,6 @@ func (r *recorder) remarks(file *recordedFile) {
 	if len(r.run.Summary) > 0 && string(r.run.Summary) != "null" {
 		r.notes = append(r.notes, "not all steps of the run are kept: the responses to the others are missing")
 	}
-	r.notes = append(r.notes, fmt.Sprintf("a case with %s and %s is written", output.Count(int64(len(r.record.Mocks)), "mock"),
-		output.Count(int64(len(r.record.Events)), "event")))
+	r.notes = append(r.notes, fmt.Sprintf("a case with %s and %s is written",
+		output.Count(int64(len(r.record.Mocks)), "mock"), output.Count(int64(len(r.record.Events)), "event")))
 }
