@@ -30,6 +30,26 @@ func (s slot) runtimeVariables() []string {
 	return []string{"context", "input", "output", "task", "workflow", "runtime", "authorization"}
 }
 
+// Variables returns the variables of the runtime, without "$", that expressions below a key of a task may use, or of the
+// document if inTask is false. Loops and catches around the task define more. A call may name $secrets, too.
+func Variables(inTask bool, key string) []string {
+	switch {
+	case inTask && key == "input":
+		return slotTaskInput.runtimeVariables()
+	case inTask && key == "output":
+		return slotTaskOutput.runtimeVariables()
+	case inTask && key == "export":
+		return slotTaskExport.runtimeVariables()
+	case inTask, key == "use":
+		return slotTask.runtimeVariables()
+	case key == "output":
+		return slotWorkflowOutput.runtimeVariables()
+	case key == "input", key == "timeout":
+		return slotWorkflowInput.runtimeVariables()
+	}
+	return nil
+}
+
 // reservedNames lists the names that the variables of a loop or a catch must not have, because they would hide
 // variables of the runtime.
 func reservedNames() []string {

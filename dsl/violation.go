@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 )
 
 // Pos is a position in the source. Both numbers count from 1; zero means the whole document. Columns count characters.
@@ -87,6 +89,12 @@ func (p Violation) String() string {
 		b.WriteString("; " + p.Suggestion)
 	}
 	return b.String()
+}
+
+// Fix returns the replacement that the suggestion proposes for a word: for the one that begins at the position if word is
+// empty. ok is false if the suggestion proposes none.
+func (p Violation) Fix() (word, replacement string, ok bool) {
+	return suggest.Replacement(p.Suggestion)
 }
 
 // Violations are all violations of a document, sorted by position, without duplicates.

@@ -3,6 +3,7 @@ package workflowtest
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -72,7 +73,7 @@ func (r *runner) answer(task *dsl.Task, request map[string]any, fits func(*Respo
 }
 
 // call answers the request of a call.
-func (r *runner) call(e interp.Call) {
+func (r *runner) call(ctx context.Context, e interp.Call) {
 	task := r.machine.TaskOf(e.ID)
 	if task == nil {
 		return // it was canceled in the same turn
@@ -95,6 +96,12 @@ func (r *runner) call(e interp.Call) {
 	}
 	r.result.Requests = append(r.result.Requests, request)
 	response := r.answer(task, request.Value(), func(m *Response) bool { return !m.HasOutput })
+	if response == nil && !r.stopped && r.c.Live != nil {
+		if response, err = r.send(ctx, task.Name, sent); err != nil {
+			r.stop(Mismatch{What: "requests", Message: fmt.Sprintf("the request of the task %q was sent: %s %s: %v", task.Name,
+				sent.Method, sent.URL.Redacted(), err)})
+		}
+	}
 	switch {
 	case r.stopped:
 	case response == nil:

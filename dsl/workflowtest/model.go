@@ -16,7 +16,9 @@ type File struct {
 	Now     time.Time
 	Secrets map[string]any
 	Mocks   []Mock
-	Cases   []Case
+	// Live sends the requests of all cases that no mock answers; nil: such a request fails its case.
+	Live  Sender
+	Cases []Case
 }
 
 // Case is one run of a document, with all that it meets and what it must do.
@@ -31,6 +33,9 @@ type Case struct {
 	Mocks   []Mock
 	Events  []Event
 	Expect  Expect
+	// Live sends requests that no mock answers; nil: such a request fails the case. The clock of the run does not count
+	// the time that they take.
+	Live Sender
 
 	at location
 }

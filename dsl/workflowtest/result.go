@@ -27,6 +27,9 @@ type Result struct {
 	// there are none.
 	Mismatches []Mismatch
 
+	// Live are the responses to the requests that were sent, as mocks, without secrets.
+	Live []Mock
+
 	coverage   *Coverage
 	sharedUsed []int // numbers of responses used of each mock of the file
 }

@@ -187,7 +187,7 @@ func (r *runner) perform(ctx context.Context, e interp.Effect) {
 	case interp.CancelTimer:
 		r.drop(e.ID)
 	case interp.Call:
-		r.call(e)
+		r.call(ctx, e)
 	case interp.CancelCall:
 		r.drop(e.ID)
 	case interp.Listen:

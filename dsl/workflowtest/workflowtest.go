@@ -122,6 +122,9 @@ func (f *File) effective(i int) *Case {
 	if c.Now.IsZero() {
 		c.Now = f.Now
 	}
+	if c.Live == nil {
+		c.Live = f.Live
+	}
 	secrets := maps.Clone(f.Secrets)
 	if secrets == nil {
 		secrets = map[string]any{}

@@ -99,7 +99,7 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 		quotaCommand(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
 		systemcmd.New(s), systemcmd.NewRestore(s), checkConfigCommand(s, options.ConfigLayers, options.CheckServices),
-		versionCommand(s, options.Version),
+		languageServerCommand(s, thisBuild(options.Version).Version), versionCommand(s, options.Version),
 	)
 	for _, noun := range root.Commands() {
 		acceptClientFlags(s, noun)

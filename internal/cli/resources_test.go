@@ -68,3 +68,35 @@ func TestFilesOutsideTheFolderAreNotRead(t *testing.T) {
 	shell.stdin = callingSource + "do: [{a: {call: f.yaml}}]\n"
 	require.Contains(t, shell.run(t, "workflow", "validate", "-").out.String(), "has no folder: give its file instead")
 }
+
+// Tests, graphs and differences see the files beside a document, too.
+func TestFilesBesideADocumentServeItsTestsGraphAndDifferences(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	root := folder(t, map[string]string{
+		"hello.yaml":      callingSource + "do: [{a: {call: lib/f.yaml}}]\n",
+		"hello.test.yaml": "cases: [{name: one, expect: {output: {x: 1}}}]\n",
+		"lib/f.yaml":      "set: {x: 1}\n",
+		"far.yaml":        callingSource + "do: [{b: {call: 'https://example.com/g.yaml'}}]\n",
+		"far.test.yaml":   "cases: [{name: one, expect: {output: {x: 1}}}]\n",
+	})
+	file := filepath.Join(root, "hello.yaml")
+
+	c := shell.run(t, "workflow", "test", file)
+	require.Zero(t, c.code, c.out.String()+c.err.String())
+	require.Contains(t, c.out.String(), "ok ")
+	c = shell.run(t, "workflow", "test", filepath.Join(root, "far.yaml"))
+	require.Equal(t, exit.Failed, c.code)
+	require.Contains(t, c.out.String(),
+		`far.yaml:2:17: resource: the tests cannot run without "https://example.com/g.yaml"`)
+
+	c = shell.run(t, "workflow", "graph", file, "--as", "text")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), "call")
+
+	c = shell.run(t, "workflow", "diff", file)
+	require.Zero(t, c.code, c.err.String())
+	require.Regexp(t, `(?m)^added +a +/do/0/a$`, c.out.String())
+	require.Regexp(t, `(?m)^added +lib/f.yaml$`, c.out.String())
+	require.Regexp(t, `(?m)^removed +greet`, c.out.String())
+}

@@ -139,7 +139,7 @@ func TestWorkflowGraph(t *testing.T) {
 		"exclude each other")
 	requireRefusal(t, shell.run(t, "workflow", "graph", "nope"), exit.NotFound, "WORKFLOW_NOT_FOUND")
 	requireRefusal(t, shell.run(t, "workflow", "graph"), exit.Usage, "NAME")
-	requireRefusal(t, shell.run(t, "workflow", "graph", "hello", "--as", "svg"), exit.Usage, "text, mermaid, dot")
+	requireRefusal(t, shell.run(t, "workflow", "graph", "hello", "--as", "png"), exit.Usage, "text, mermaid, dot")
 	requireRefusal(t, shell.run(t, "workflow", "graph", "hello", "--as", "dot", "-o", "json"), exit.Usage,
 		"exclude each other")
 	c = shell.run(t, "workflow", "graph", "hello", "--as", "text")
@@ -147,6 +147,9 @@ func TestWorkflowGraph(t *testing.T) {
 
 	calls := len(a.requests)
 	file := write(t, "hello.yaml", helloSource)
+	c = shell.run(t, "workflow", "graph", file, "--as", "svg")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), "</svg>")
 	c = shell.run(t, "workflow", "graph", file, "--as", "dot")
 	require.Zero(t, c.code, c.err.String())
 	require.Contains(t, c.out.String(), "digraph workflow {")

@@ -181,9 +181,13 @@ func TestTestsRunAgainWhenAFileChanges(t *testing.T) {
 	require.Equal(t, exit.Interrupted, c.code)
 }
 
-func TestTheSchemaOfTestFilesIsPrinted(t *testing.T) {
+func TestSchemasArePrinted(t *testing.T) {
 	t.Parallel()
-	c := newShell(t, "").run(t, "workflow", "test", "--schema")
-	require.Zero(t, c.code)
-	require.True(t, json.Valid([]byte(c.out.String())))
+	for title, args := range map[string][]string{"Workflow": nil, "Tests of a Signalbox workflow": {"--tests"}} {
+		c := newShell(t, "").run(t, append([]string{"workflow", "schema"}, args...)...)
+		require.Zero(t, c.code)
+		var schema struct{ Title string }
+		require.NoError(t, json.Unmarshal([]byte(c.out.String()), &schema))
+		require.Equal(t, title, schema.Title)
+	}
 }

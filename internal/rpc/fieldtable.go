@@ -65,7 +65,8 @@ func newFieldTable() fieldTable {
 		// documents and data
 		"files":       {Count: dsl.MaxResources, Bytes: dsl.MaxResourceBytes},
 		"data_base64": document, "json": document,
-		"ValidateWorkflowRequest.source": document, "SaveDraftRequest.source": document,
+		"ValidateWorkflowRequest.source": document, "AssistDocumentRequest.source": document,
+		"SaveDraftRequest.source":       document,
 		"PublishWorkflowRequest.source": document, "PublishFunctionRequest.source": document,
 
 		"page_token": token, "cursor": token,

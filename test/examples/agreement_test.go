@@ -20,6 +20,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/workflowtest"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
@@ -155,6 +156,55 @@ func TestTheKitAgreesWithThePlatform(t *testing.T) {
 		}
 	}
 	require.Greater(t, compared, 10)
+}
+
+// The official examples have the same result on the platform as under test, with a service that responds with an empty
+// object to each request. Left out are those that this version does not run, that wait, run others, authenticate themselves, or
+// have a schedule, which would start more runs.
+func TestOfficialExamplesAgreeWithThePlatform(t *testing.T) {
+	t.Parallel()
+	folder := os.Getenv("OWS_DIR")
+	if folder == "" {
+		folder = "../../../shared/open-workflow"
+	}
+	paths, err := filepath.Glob(filepath.Join(folder, "examples", "*.yaml"))
+	require.NoError(t, err)
+	if len(paths) == 0 {
+		t.Skip("the official data is missing (set OWS_DIR)")
+	}
+	address := regexp.MustCompile(`((?:endpoint|uri): ['"]?)https?://[^/\s'"]+`)
+	name := regexp.MustCompile(`(?m)^  name: .*$`)
+	compared := 0
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		o := &origin{responses: map[string][]*workflowtest.Response{}}
+		service := httptest.NewServer(o)
+		t.Cleanup(service.Close)
+		source := address.ReplaceAllString(string(content), "${1}"+service.URL)
+		source = name.ReplaceAllString(source, fmt.Sprintf("  name: official-%d", compared))
+		doc, violations := dsl.Parse([]byte(source))
+		if violations.HasErrors() || doc.Schedule != nil || strings.Contains(source, "authentication:") {
+			continue
+		}
+		c := workflowtest.Case{Input: map[string]any{}, Mocks: []workflowtest.Mock{
+			{Respond: []workflowtest.Response{{Body: map[string]any{}, HasBody: true}}}}}
+		result := workflowtest.Execute(t.Context(), doc, c)
+		ended := result.Status == interp.StatusCompleted || result.Status == interp.StatusFailed
+		foreign := slices.ContainsFunc(result.Requests, func(q workflowtest.Request) bool {
+			return !strings.HasPrefix(q.URL, service.URL)
+		})
+		if !ended || foreign || !comparable(&c, result) {
+			continue
+		}
+		for _, q := range result.Requests {
+			key := q.Method + " " + strings.TrimPrefix(q.URL, service.URL)
+			o.responses[key] = append(o.responses[key], q.Response)
+		}
+		compared++
+		compare(t, dev.Get(t), source, &c, result, o, filepath.Base(path))
+	}
+	require.Greater(t, compared, 15)
 }
 
 // dedent removes the indentation of the first line from all lines.

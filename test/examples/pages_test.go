@@ -118,6 +118,7 @@ func otherPages() map[string]string {
 		"observability.md":   "containers, and profiles of a server with a port for them",
 		"runners.md":         "it starts a server of its own; integration/runner_test.go starts one",
 		"sensitive.md":       "it writes into /etc",
+		"editors.md":         "its commands print schemas, which the tests of the command line compare",
 		"testing.md":         "no command needs a platform; dsl/workflowtest tests the examples of the page",
 	}
 }

@@ -246,6 +246,7 @@ func testInterrupts(t *testing.T, s *platform.Server, name string) {
 		{"event send", "--type", "t", "--source", "/s", "--data", "-"},
 		{"function delete", "price:1.0.0"},
 		{"function publish", "price:1.0.0", "-"},
+		{"language-server"},
 		{"run export", run, "--file", unread},
 		{"run replay", run, "--reason", "test", "--input", "-"},
 		{"run replay", run, "--reason", "test", "--patch", "-"},

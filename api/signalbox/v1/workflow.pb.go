@@ -540,6 +540,219 @@ func (x *Resource) GetLoadTime() *timestamppb.Timestamp {
 	return nil
 }
 
+type AssistDocumentRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// The text of the document, which may have any errors.
+	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	// The position: a line, and a column in characters, both from 1.
+	Line          int32 `protobuf:"varint,3,opt,name=line,proto3" json:"line,omitempty"`
+	Column        int32 `protobuf:"varint,4,opt,name=column,proto3" json:"column,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AssistDocumentRequest) Reset() {
+	*x = AssistDocumentRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AssistDocumentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AssistDocumentRequest) ProtoMessage() {}
+
+func (x *AssistDocumentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AssistDocumentRequest.ProtoReflect.Descriptor instead.
+func (*AssistDocumentRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AssistDocumentRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *AssistDocumentRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *AssistDocumentRequest) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *AssistDocumentRequest) GetColumn() int32 {
+	if x != nil {
+		return x.Column
+	}
+	return 0
+}
+
+type AssistDocumentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What may be written at the position, the most probable first.
+	Completions []*Completion `protobuf:"bytes,1,rep,name=completions,proto3" json:"completions,omitempty"`
+	// Markdown about what is at the position; empty if there is nothing to say.
+	Documentation string `protobuf:"bytes,2,opt,name=documentation,proto3" json:"documentation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AssistDocumentResponse) Reset() {
+	*x = AssistDocumentResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AssistDocumentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AssistDocumentResponse) ProtoMessage() {}
+
+func (x *AssistDocumentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AssistDocumentResponse.ProtoReflect.Descriptor instead.
+func (*AssistDocumentResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *AssistDocumentResponse) GetCompletions() []*Completion {
+	if x != nil {
+		return x.Completions
+	}
+	return nil
+}
+
+func (x *AssistDocumentResponse) GetDocumentation() string {
+	if x != nil {
+		return x.Documentation
+	}
+	return ""
+}
+
+// Completion is what may be written at a position of a document.
+type Completion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Label string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	// key, value, reference, variable or function.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// One line; may be empty.
+	Detail string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	// Markdown; may be empty.
+	Documentation string `protobuf:"bytes,4,opt,name=documentation,proto3" json:"documentation,omitempty"`
+	// What is written, in place of the text from the start column to the position.
+	Text          string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
+	StartColumn   int32  `protobuf:"varint,6,opt,name=start_column,json=startColumn,proto3" json:"start_column,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Completion) Reset() {
+	*x = Completion{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Completion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Completion) ProtoMessage() {}
+
+func (x *Completion) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Completion.ProtoReflect.Descriptor instead.
+func (*Completion) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Completion) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Completion) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Completion) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Completion) GetDocumentation() string {
+	if x != nil {
+		return x.Documentation
+	}
+	return ""
+}
+
+func (x *Completion) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Completion) GetStartColumn() int32 {
+	if x != nil {
+		return x.StartColumn
+	}
+	return 0
+}
+
 type ValidateWorkflowRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -553,7 +766,7 @@ type ValidateWorkflowRequest struct {
 
 func (x *ValidateWorkflowRequest) Reset() {
 	*x = ValidateWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +778,7 @@ func (x *ValidateWorkflowRequest) String() string {
 func (*ValidateWorkflowRequest) ProtoMessage() {}
 
 func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +791,7 @@ func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ValidateWorkflowRequest) GetProject() string {
@@ -618,7 +831,7 @@ type ValidateWorkflowResponse struct {
 
 func (x *ValidateWorkflowResponse) Reset() {
 	*x = ValidateWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +843,7 @@ func (x *ValidateWorkflowResponse) String() string {
 func (*ValidateWorkflowResponse) ProtoMessage() {}
 
 func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +856,7 @@ func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ValidateWorkflowResponse) GetValid() bool {
@@ -693,7 +906,7 @@ type SaveDraftRequest struct {
 
 func (x *SaveDraftRequest) Reset() {
 	*x = SaveDraftRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +918,7 @@ func (x *SaveDraftRequest) String() string {
 func (*SaveDraftRequest) ProtoMessage() {}
 
 func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +931,7 @@ func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftRequest.ProtoReflect.Descriptor instead.
 func (*SaveDraftRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SaveDraftRequest) GetProject() string {
@@ -752,7 +965,7 @@ type SaveDraftResponse struct {
 
 func (x *SaveDraftResponse) Reset() {
 	*x = SaveDraftResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +977,7 @@ func (x *SaveDraftResponse) String() string {
 func (*SaveDraftResponse) ProtoMessage() {}
 
 func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +990,7 @@ func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftResponse.ProtoReflect.Descriptor instead.
 func (*SaveDraftResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SaveDraftResponse) GetWorkflow() *Workflow {
@@ -809,7 +1022,7 @@ type PublishWorkflowRequest struct {
 
 func (x *PublishWorkflowRequest) Reset() {
 	*x = PublishWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +1034,7 @@ func (x *PublishWorkflowRequest) String() string {
 func (*PublishWorkflowRequest) ProtoMessage() {}
 
 func (x *PublishWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +1047,7 @@ func (x *PublishWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PublishWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PublishWorkflowRequest) GetProject() string {
@@ -878,7 +1091,7 @@ type PublishWorkflowResponse struct {
 
 func (x *PublishWorkflowResponse) Reset() {
 	*x = PublishWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +1103,7 @@ func (x *PublishWorkflowResponse) String() string {
 func (*PublishWorkflowResponse) ProtoMessage() {}
 
 func (x *PublishWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1116,7 @@ func (x *PublishWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PublishWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PublishWorkflowResponse) GetWorkflow() *Workflow {
@@ -954,7 +1167,7 @@ type ListWorkflowsRequest struct {
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1179,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1192,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListWorkflowsRequest) GetProject() string {
@@ -1042,7 +1255,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1267,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1280,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*Workflow {
@@ -1099,7 +1312,7 @@ type FindWorkflowsRequest struct {
 
 func (x *FindWorkflowsRequest) Reset() {
 	*x = FindWorkflowsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1324,7 @@ func (x *FindWorkflowsRequest) String() string {
 func (*FindWorkflowsRequest) ProtoMessage() {}
 
 func (x *FindWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1337,7 @@ func (x *FindWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*FindWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FindWorkflowsRequest) GetPageSize() int32 {
@@ -1166,7 +1379,7 @@ type FindWorkflowsResponse struct {
 
 func (x *FindWorkflowsResponse) Reset() {
 	*x = FindWorkflowsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1391,7 @@ func (x *FindWorkflowsResponse) String() string {
 func (*FindWorkflowsResponse) ProtoMessage() {}
 
 func (x *FindWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1404,7 @@ func (x *FindWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*FindWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FindWorkflowsResponse) GetWorkflows() []*Workflow {
@@ -1225,7 +1438,7 @@ type GetWorkflowRequest struct {
 
 func (x *GetWorkflowRequest) Reset() {
 	*x = GetWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1450,7 @@ func (x *GetWorkflowRequest) String() string {
 func (*GetWorkflowRequest) ProtoMessage() {}
 
 func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1463,7 @@ func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetWorkflowRequest) GetProject() string {
@@ -1303,7 +1516,7 @@ type GetWorkflowResponse struct {
 
 func (x *GetWorkflowResponse) Reset() {
 	*x = GetWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1528,7 @@ func (x *GetWorkflowResponse) String() string {
 func (*GetWorkflowResponse) ProtoMessage() {}
 
 func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1541,7 @@ func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetWorkflowResponse) GetWorkflow() *Workflow {
@@ -1374,7 +1587,7 @@ type GetWorkflowGridRequest struct {
 
 func (x *GetWorkflowGridRequest) Reset() {
 	*x = GetWorkflowGridRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1599,7 @@ func (x *GetWorkflowGridRequest) String() string {
 func (*GetWorkflowGridRequest) ProtoMessage() {}
 
 func (x *GetWorkflowGridRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1612,7 @@ func (x *GetWorkflowGridRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowGridRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowGridRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetWorkflowGridRequest) GetProject() string {
@@ -1445,7 +1658,7 @@ type GetWorkflowGridResponse struct {
 
 func (x *GetWorkflowGridResponse) Reset() {
 	*x = GetWorkflowGridResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1457,7 +1670,7 @@ func (x *GetWorkflowGridResponse) String() string {
 func (*GetWorkflowGridResponse) ProtoMessage() {}
 
 func (x *GetWorkflowGridResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1470,7 +1683,7 @@ func (x *GetWorkflowGridResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowGridResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowGridResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetWorkflowGridResponse) GetTasks() []*GridTask {
@@ -1509,7 +1722,7 @@ type GridTask struct {
 
 func (x *GridTask) Reset() {
 	*x = GridTask{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1734,7 @@ func (x *GridTask) String() string {
 func (*GridTask) ProtoMessage() {}
 
 func (x *GridTask) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1747,7 @@ func (x *GridTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GridTask.ProtoReflect.Descriptor instead.
 func (*GridTask) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GridTask) GetPointer() string {
@@ -1576,7 +1789,7 @@ type GridRun struct {
 
 func (x *GridRun) Reset() {
 	*x = GridRun{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1801,7 @@ func (x *GridRun) String() string {
 func (*GridRun) ProtoMessage() {}
 
 func (x *GridRun) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1814,7 @@ func (x *GridRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GridRun.ProtoReflect.Descriptor instead.
 func (*GridRun) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GridRun) GetId() string {
@@ -1666,7 +1879,7 @@ type GridCell struct {
 
 func (x *GridCell) Reset() {
 	*x = GridCell{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1891,7 @@ func (x *GridCell) String() string {
 func (*GridCell) ProtoMessage() {}
 
 func (x *GridCell) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1904,7 @@ func (x *GridCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GridCell.ProtoReflect.Descriptor instead.
 func (*GridCell) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GridCell) GetRun() int32 {
@@ -1762,7 +1975,7 @@ type WorkflowTimer struct {
 
 func (x *WorkflowTimer) Reset() {
 	*x = WorkflowTimer{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1987,7 @@ func (x *WorkflowTimer) String() string {
 func (*WorkflowTimer) ProtoMessage() {}
 
 func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +2000,7 @@ func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowTimer.ProtoReflect.Descriptor instead.
 func (*WorkflowTimer) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WorkflowTimer) GetCron() string {
@@ -1858,7 +2071,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +2083,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +2096,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListVersionsRequest) GetProject() string {
@@ -1924,7 +2137,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1936,7 +2149,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1949,7 +2162,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*WorkflowVersion {
@@ -1980,7 +2193,7 @@ type DiffVersionsRequest struct {
 
 func (x *DiffVersionsRequest) Reset() {
 	*x = DiffVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2205,7 @@ func (x *DiffVersionsRequest) String() string {
 func (*DiffVersionsRequest) ProtoMessage() {}
 
 func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2218,7 @@ func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsRequest.ProtoReflect.Descriptor instead.
 func (*DiffVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DiffVersionsRequest) GetProject() string {
@@ -2046,7 +2259,7 @@ type DiffVersionsResponse struct {
 
 func (x *DiffVersionsResponse) Reset() {
 	*x = DiffVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2271,7 @@ func (x *DiffVersionsResponse) String() string {
 func (*DiffVersionsResponse) ProtoMessage() {}
 
 func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2284,7 @@ func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsResponse.ProtoReflect.Descriptor instead.
 func (*DiffVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DiffVersionsResponse) GetUnified() string {
@@ -2096,7 +2309,7 @@ type GetVersionGraphRequest struct {
 
 func (x *GetVersionGraphRequest) Reset() {
 	*x = GetVersionGraphRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2321,7 @@ func (x *GetVersionGraphRequest) String() string {
 func (*GetVersionGraphRequest) ProtoMessage() {}
 
 func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2334,7 @@ func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetVersionGraphRequest) GetProject() string {
@@ -2170,7 +2383,7 @@ type GetVersionGraphResponse struct {
 
 func (x *GetVersionGraphResponse) Reset() {
 	*x = GetVersionGraphResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2182,7 +2395,7 @@ func (x *GetVersionGraphResponse) String() string {
 func (*GetVersionGraphResponse) ProtoMessage() {}
 
 func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2195,7 +2408,7 @@ func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetVersionGraphResponse) GetWorkflow() string {
@@ -2249,7 +2462,7 @@ type GraphNode struct {
 
 func (x *GraphNode) Reset() {
 	*x = GraphNode{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2474,7 @@ func (x *GraphNode) String() string {
 func (*GraphNode) ProtoMessage() {}
 
 func (x *GraphNode) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2487,7 @@ func (x *GraphNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphNode.ProtoReflect.Descriptor instead.
 func (*GraphNode) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GraphNode) GetId() string {
@@ -2344,7 +2557,7 @@ type GraphEdge struct {
 
 func (x *GraphEdge) Reset() {
 	*x = GraphEdge{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2569,7 @@ func (x *GraphEdge) String() string {
 func (*GraphEdge) ProtoMessage() {}
 
 func (x *GraphEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2582,7 @@ func (x *GraphEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphEdge.ProtoReflect.Descriptor instead.
 func (*GraphEdge) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GraphEdge) GetFrom() string {
@@ -2411,7 +2624,7 @@ type PauseWorkflowRequest struct {
 
 func (x *PauseWorkflowRequest) Reset() {
 	*x = PauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2636,7 @@ func (x *PauseWorkflowRequest) String() string {
 func (*PauseWorkflowRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2649,7 @@ func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PauseWorkflowRequest) GetProject() string {
@@ -2469,7 +2682,7 @@ type PauseWorkflowResponse struct {
 
 func (x *PauseWorkflowResponse) Reset() {
 	*x = PauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2694,7 @@ func (x *PauseWorkflowResponse) String() string {
 func (*PauseWorkflowResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2707,7 @@ func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -2514,7 +2727,7 @@ type UnpauseWorkflowRequest struct {
 
 func (x *UnpauseWorkflowRequest) Reset() {
 	*x = UnpauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2526,7 +2739,7 @@ func (x *UnpauseWorkflowRequest) String() string {
 func (*UnpauseWorkflowRequest) ProtoMessage() {}
 
 func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2539,7 +2752,7 @@ func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UnpauseWorkflowRequest) GetProject() string {
@@ -2565,7 +2778,7 @@ type UnpauseWorkflowResponse struct {
 
 func (x *UnpauseWorkflowResponse) Reset() {
 	*x = UnpauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2577,7 +2790,7 @@ func (x *UnpauseWorkflowResponse) String() string {
 func (*UnpauseWorkflowResponse) ProtoMessage() {}
 
 func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2590,7 +2803,7 @@ func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UnpauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -2620,7 +2833,7 @@ type StopWorkflowRequest struct {
 
 func (x *StopWorkflowRequest) Reset() {
 	*x = StopWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2845,7 @@ func (x *StopWorkflowRequest) String() string {
 func (*StopWorkflowRequest) ProtoMessage() {}
 
 func (x *StopWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2858,7 @@ func (x *StopWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*StopWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StopWorkflowRequest) GetProject() string {
@@ -2720,7 +2933,7 @@ type StopWorkflowResponse struct {
 
 func (x *StopWorkflowResponse) Reset() {
 	*x = StopWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2732,7 +2945,7 @@ func (x *StopWorkflowResponse) String() string {
 func (*StopWorkflowResponse) ProtoMessage() {}
 
 func (x *StopWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2745,7 +2958,7 @@ func (x *StopWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*StopWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *StopWorkflowResponse) GetWorkflow() *Workflow {
@@ -2828,7 +3041,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +3053,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +3066,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeleteWorkflowRequest) GetProject() string {
@@ -2878,7 +3091,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2890,7 +3103,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2903,7 +3116,7 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{41}
 }
 
 // Function is one version of a function in the catalog of a project.
@@ -2925,7 +3138,7 @@ type Function struct {
 
 func (x *Function) Reset() {
 	*x = Function{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2937,7 +3150,7 @@ func (x *Function) String() string {
 func (*Function) ProtoMessage() {}
 
 func (x *Function) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2950,7 +3163,7 @@ func (x *Function) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Function.ProtoReflect.Descriptor instead.
 func (*Function) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Function) GetName() string {
@@ -3010,7 +3223,7 @@ type PublishFunctionRequest struct {
 
 func (x *PublishFunctionRequest) Reset() {
 	*x = PublishFunctionRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3235,7 @@ func (x *PublishFunctionRequest) String() string {
 func (*PublishFunctionRequest) ProtoMessage() {}
 
 func (x *PublishFunctionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3248,7 @@ func (x *PublishFunctionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishFunctionRequest.ProtoReflect.Descriptor instead.
 func (*PublishFunctionRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PublishFunctionRequest) GetProject() string {
@@ -3078,7 +3291,7 @@ type PublishFunctionResponse struct {
 
 func (x *PublishFunctionResponse) Reset() {
 	*x = PublishFunctionResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3303,7 @@ func (x *PublishFunctionResponse) String() string {
 func (*PublishFunctionResponse) ProtoMessage() {}
 
 func (x *PublishFunctionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3316,7 @@ func (x *PublishFunctionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishFunctionResponse.ProtoReflect.Descriptor instead.
 func (*PublishFunctionResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PublishFunctionResponse) GetFunction() *Function {
@@ -3145,7 +3358,7 @@ type ListFunctionsRequest struct {
 
 func (x *ListFunctionsRequest) Reset() {
 	*x = ListFunctionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3157,7 +3370,7 @@ func (x *ListFunctionsRequest) String() string {
 func (*ListFunctionsRequest) ProtoMessage() {}
 
 func (x *ListFunctionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3170,7 +3383,7 @@ func (x *ListFunctionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFunctionsRequest.ProtoReflect.Descriptor instead.
 func (*ListFunctionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListFunctionsRequest) GetProject() string {
@@ -3226,7 +3439,7 @@ type ListFunctionsResponse struct {
 
 func (x *ListFunctionsResponse) Reset() {
 	*x = ListFunctionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3238,7 +3451,7 @@ func (x *ListFunctionsResponse) String() string {
 func (*ListFunctionsResponse) ProtoMessage() {}
 
 func (x *ListFunctionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3251,7 +3464,7 @@ func (x *ListFunctionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFunctionsResponse.ProtoReflect.Descriptor instead.
 func (*ListFunctionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListFunctionsResponse) GetFunctions() []*Function {
@@ -3280,7 +3493,7 @@ type GetFunctionRequest struct {
 
 func (x *GetFunctionRequest) Reset() {
 	*x = GetFunctionRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3292,7 +3505,7 @@ func (x *GetFunctionRequest) String() string {
 func (*GetFunctionRequest) ProtoMessage() {}
 
 func (x *GetFunctionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3305,7 +3518,7 @@ func (x *GetFunctionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFunctionRequest.ProtoReflect.Descriptor instead.
 func (*GetFunctionRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetFunctionRequest) GetProject() string {
@@ -3345,7 +3558,7 @@ type GetFunctionResponse struct {
 
 func (x *GetFunctionResponse) Reset() {
 	*x = GetFunctionResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3357,7 +3570,7 @@ func (x *GetFunctionResponse) String() string {
 func (*GetFunctionResponse) ProtoMessage() {}
 
 func (x *GetFunctionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3370,7 +3583,7 @@ func (x *GetFunctionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFunctionResponse.ProtoReflect.Descriptor instead.
 func (*GetFunctionResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetFunctionResponse) GetFunction() *Function {
@@ -3421,7 +3634,7 @@ type FunctionUser struct {
 
 func (x *FunctionUser) Reset() {
 	*x = FunctionUser{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3433,7 +3646,7 @@ func (x *FunctionUser) String() string {
 func (*FunctionUser) ProtoMessage() {}
 
 func (x *FunctionUser) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3446,7 +3659,7 @@ func (x *FunctionUser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionUser.ProtoReflect.Descriptor instead.
 func (*FunctionUser) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *FunctionUser) GetWorkflow() string {
@@ -3482,7 +3695,7 @@ type DeleteFunctionRequest struct {
 
 func (x *DeleteFunctionRequest) Reset() {
 	*x = DeleteFunctionRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3494,7 +3707,7 @@ func (x *DeleteFunctionRequest) String() string {
 func (*DeleteFunctionRequest) ProtoMessage() {}
 
 func (x *DeleteFunctionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3507,7 +3720,7 @@ func (x *DeleteFunctionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFunctionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFunctionRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{47}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DeleteFunctionRequest) GetProject() string {
@@ -3539,7 +3752,7 @@ type DeleteFunctionResponse struct {
 
 func (x *DeleteFunctionResponse) Reset() {
 	*x = DeleteFunctionResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3551,7 +3764,7 @@ func (x *DeleteFunctionResponse) String() string {
 func (*DeleteFunctionResponse) ProtoMessage() {}
 
 func (x *DeleteFunctionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3564,7 +3777,7 @@ func (x *DeleteFunctionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFunctionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFunctionResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{48}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{51}
 }
 
 var File_signalbox_v1_workflow_proto protoreflect.FileDescriptor
@@ -3622,7 +3835,23 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x03uri\x18\x01 \x01(\tR\x03uri\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x127\n" +
-	"\tload_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bloadTime\"\xcd\x01\n" +
+	"\tload_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bloadTime\"u\n" +
+	"\x15AssistDocumentRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\x12\x12\n" +
+	"\x04line\x18\x03 \x01(\x05R\x04line\x12\x16\n" +
+	"\x06column\x18\x04 \x01(\x05R\x06column\"z\n" +
+	"\x16AssistDocumentResponse\x12:\n" +
+	"\vcompletions\x18\x01 \x03(\v2\x18.signalbox.v1.CompletionR\vcompletions\x12$\n" +
+	"\rdocumentation\x18\x02 \x01(\tR\rdocumentation\"\xab\x01\n" +
+	"\n" +
+	"Completion\x12\x14\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12$\n" +
+	"\rdocumentation\x18\x04 \x01(\tR\rdocumentation\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\x12!\n" +
+	"\fstart_column\x18\x06 \x01(\x05R\vstartColumn\"\xcd\x01\n" +
 	"\x17ValidateWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12F\n" +
@@ -3864,9 +4093,10 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\"\x18\n" +
-	"\x16DeleteFunctionResponse2\xe3\x14\n" +
+	"\x16DeleteFunctionResponse2\xf8\x15\n" +
 	"\x0fWorkflowService\x12\x9a\x01\n" +
-	"\x10ValidateWorkflow\x12%.signalbox.v1.ValidateWorkflowRequest\x1a&.signalbox.v1.ValidateWorkflowResponse\"7\x82\xd3\xe4\x93\x02.:\x01*\")/v1/projects/{project}/workflows:validate\x90\x02\x01\x12~\n" +
+	"\x10ValidateWorkflow\x12%.signalbox.v1.ValidateWorkflowRequest\x1a&.signalbox.v1.ValidateWorkflowResponse\"7\x82\xd3\xe4\x93\x02.:\x01*\")/v1/projects/{project}/workflows:validate\x90\x02\x01\x12\x92\x01\n" +
+	"\x0eAssistDocument\x12#.signalbox.v1.AssistDocumentRequest\x1a$.signalbox.v1.AssistDocumentResponse\"5\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/projects/{project}/workflows:assist\x90\x02\x01\x12~\n" +
 	"\tSaveDraft\x12\x1e.signalbox.v1.SaveDraftRequest\x1a\x1f.signalbox.v1.SaveDraftResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/projects/{project}/workflows:save\x12\x93\x01\n" +
 	"\x0fPublishWorkflow\x12$.signalbox.v1.PublishWorkflowRequest\x1a%.signalbox.v1.PublishWorkflowResponse\"3\x82\xd3\xe4\x93\x02-:\x01*\"(/v1/projects/{project}/workflows:publish\x12\x85\x01\n" +
 	"\rListWorkflows\x12\".signalbox.v1.ListWorkflowsRequest\x1a#.signalbox.v1.ListWorkflowsResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/workflows\x90\x02\x01\x12r\n" +
@@ -3897,170 +4127,176 @@ func file_signalbox_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_workflow_proto_rawDescData
 }
 
-var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*Workflow)(nil),                 // 0: signalbox.v1.Workflow
 	(*WorkflowStats)(nil),            // 1: signalbox.v1.WorkflowStats
 	(*RecentRun)(nil),                // 2: signalbox.v1.RecentRun
 	(*WorkflowVersion)(nil),          // 3: signalbox.v1.WorkflowVersion
 	(*Resource)(nil),                 // 4: signalbox.v1.Resource
-	(*ValidateWorkflowRequest)(nil),  // 5: signalbox.v1.ValidateWorkflowRequest
-	(*ValidateWorkflowResponse)(nil), // 6: signalbox.v1.ValidateWorkflowResponse
-	(*SaveDraftRequest)(nil),         // 7: signalbox.v1.SaveDraftRequest
-	(*SaveDraftResponse)(nil),        // 8: signalbox.v1.SaveDraftResponse
-	(*PublishWorkflowRequest)(nil),   // 9: signalbox.v1.PublishWorkflowRequest
-	(*PublishWorkflowResponse)(nil),  // 10: signalbox.v1.PublishWorkflowResponse
-	(*ListWorkflowsRequest)(nil),     // 11: signalbox.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),    // 12: signalbox.v1.ListWorkflowsResponse
-	(*FindWorkflowsRequest)(nil),     // 13: signalbox.v1.FindWorkflowsRequest
-	(*FindWorkflowsResponse)(nil),    // 14: signalbox.v1.FindWorkflowsResponse
-	(*GetWorkflowRequest)(nil),       // 15: signalbox.v1.GetWorkflowRequest
-	(*GetWorkflowResponse)(nil),      // 16: signalbox.v1.GetWorkflowResponse
-	(*GetWorkflowGridRequest)(nil),   // 17: signalbox.v1.GetWorkflowGridRequest
-	(*GetWorkflowGridResponse)(nil),  // 18: signalbox.v1.GetWorkflowGridResponse
-	(*GridTask)(nil),                 // 19: signalbox.v1.GridTask
-	(*GridRun)(nil),                  // 20: signalbox.v1.GridRun
-	(*GridCell)(nil),                 // 21: signalbox.v1.GridCell
-	(*WorkflowTimer)(nil),            // 22: signalbox.v1.WorkflowTimer
-	(*ListVersionsRequest)(nil),      // 23: signalbox.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),     // 24: signalbox.v1.ListVersionsResponse
-	(*DiffVersionsRequest)(nil),      // 25: signalbox.v1.DiffVersionsRequest
-	(*DiffVersionsResponse)(nil),     // 26: signalbox.v1.DiffVersionsResponse
-	(*GetVersionGraphRequest)(nil),   // 27: signalbox.v1.GetVersionGraphRequest
-	(*GetVersionGraphResponse)(nil),  // 28: signalbox.v1.GetVersionGraphResponse
-	(*GraphNode)(nil),                // 29: signalbox.v1.GraphNode
-	(*GraphEdge)(nil),                // 30: signalbox.v1.GraphEdge
-	(*PauseWorkflowRequest)(nil),     // 31: signalbox.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),    // 32: signalbox.v1.PauseWorkflowResponse
-	(*UnpauseWorkflowRequest)(nil),   // 33: signalbox.v1.UnpauseWorkflowRequest
-	(*UnpauseWorkflowResponse)(nil),  // 34: signalbox.v1.UnpauseWorkflowResponse
-	(*StopWorkflowRequest)(nil),      // 35: signalbox.v1.StopWorkflowRequest
-	(*StopWorkflowResponse)(nil),     // 36: signalbox.v1.StopWorkflowResponse
-	(*DeleteWorkflowRequest)(nil),    // 37: signalbox.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),   // 38: signalbox.v1.DeleteWorkflowResponse
-	(*Function)(nil),                 // 39: signalbox.v1.Function
-	(*PublishFunctionRequest)(nil),   // 40: signalbox.v1.PublishFunctionRequest
-	(*PublishFunctionResponse)(nil),  // 41: signalbox.v1.PublishFunctionResponse
-	(*ListFunctionsRequest)(nil),     // 42: signalbox.v1.ListFunctionsRequest
-	(*ListFunctionsResponse)(nil),    // 43: signalbox.v1.ListFunctionsResponse
-	(*GetFunctionRequest)(nil),       // 44: signalbox.v1.GetFunctionRequest
-	(*GetFunctionResponse)(nil),      // 45: signalbox.v1.GetFunctionResponse
-	(*FunctionUser)(nil),             // 46: signalbox.v1.FunctionUser
-	(*DeleteFunctionRequest)(nil),    // 47: signalbox.v1.DeleteFunctionRequest
-	(*DeleteFunctionResponse)(nil),   // 48: signalbox.v1.DeleteFunctionResponse
-	nil,                              // 49: signalbox.v1.WorkflowStats.StatusesEntry
-	nil,                              // 50: signalbox.v1.ValidateWorkflowRequest.FilesEntry
-	nil,                              // 51: signalbox.v1.SaveDraftRequest.FilesEntry
-	nil,                              // 52: signalbox.v1.PublishWorkflowRequest.FilesEntry
-	nil,                              // 53: signalbox.v1.StopWorkflowResponse.OpenEntry
-	(*timestamppb.Timestamp)(nil),    // 54: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 55: google.protobuf.Duration
-	(*JsonValue)(nil),                // 56: signalbox.v1.JsonValue
-	(*Violation)(nil),                // 57: signalbox.v1.Violation
-	(*Batch)(nil),                    // 58: signalbox.v1.Batch
-	(*IneligibleRuns)(nil),           // 59: signalbox.v1.IneligibleRuns
+	(*AssistDocumentRequest)(nil),    // 5: signalbox.v1.AssistDocumentRequest
+	(*AssistDocumentResponse)(nil),   // 6: signalbox.v1.AssistDocumentResponse
+	(*Completion)(nil),               // 7: signalbox.v1.Completion
+	(*ValidateWorkflowRequest)(nil),  // 8: signalbox.v1.ValidateWorkflowRequest
+	(*ValidateWorkflowResponse)(nil), // 9: signalbox.v1.ValidateWorkflowResponse
+	(*SaveDraftRequest)(nil),         // 10: signalbox.v1.SaveDraftRequest
+	(*SaveDraftResponse)(nil),        // 11: signalbox.v1.SaveDraftResponse
+	(*PublishWorkflowRequest)(nil),   // 12: signalbox.v1.PublishWorkflowRequest
+	(*PublishWorkflowResponse)(nil),  // 13: signalbox.v1.PublishWorkflowResponse
+	(*ListWorkflowsRequest)(nil),     // 14: signalbox.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),    // 15: signalbox.v1.ListWorkflowsResponse
+	(*FindWorkflowsRequest)(nil),     // 16: signalbox.v1.FindWorkflowsRequest
+	(*FindWorkflowsResponse)(nil),    // 17: signalbox.v1.FindWorkflowsResponse
+	(*GetWorkflowRequest)(nil),       // 18: signalbox.v1.GetWorkflowRequest
+	(*GetWorkflowResponse)(nil),      // 19: signalbox.v1.GetWorkflowResponse
+	(*GetWorkflowGridRequest)(nil),   // 20: signalbox.v1.GetWorkflowGridRequest
+	(*GetWorkflowGridResponse)(nil),  // 21: signalbox.v1.GetWorkflowGridResponse
+	(*GridTask)(nil),                 // 22: signalbox.v1.GridTask
+	(*GridRun)(nil),                  // 23: signalbox.v1.GridRun
+	(*GridCell)(nil),                 // 24: signalbox.v1.GridCell
+	(*WorkflowTimer)(nil),            // 25: signalbox.v1.WorkflowTimer
+	(*ListVersionsRequest)(nil),      // 26: signalbox.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),     // 27: signalbox.v1.ListVersionsResponse
+	(*DiffVersionsRequest)(nil),      // 28: signalbox.v1.DiffVersionsRequest
+	(*DiffVersionsResponse)(nil),     // 29: signalbox.v1.DiffVersionsResponse
+	(*GetVersionGraphRequest)(nil),   // 30: signalbox.v1.GetVersionGraphRequest
+	(*GetVersionGraphResponse)(nil),  // 31: signalbox.v1.GetVersionGraphResponse
+	(*GraphNode)(nil),                // 32: signalbox.v1.GraphNode
+	(*GraphEdge)(nil),                // 33: signalbox.v1.GraphEdge
+	(*PauseWorkflowRequest)(nil),     // 34: signalbox.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),    // 35: signalbox.v1.PauseWorkflowResponse
+	(*UnpauseWorkflowRequest)(nil),   // 36: signalbox.v1.UnpauseWorkflowRequest
+	(*UnpauseWorkflowResponse)(nil),  // 37: signalbox.v1.UnpauseWorkflowResponse
+	(*StopWorkflowRequest)(nil),      // 38: signalbox.v1.StopWorkflowRequest
+	(*StopWorkflowResponse)(nil),     // 39: signalbox.v1.StopWorkflowResponse
+	(*DeleteWorkflowRequest)(nil),    // 40: signalbox.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),   // 41: signalbox.v1.DeleteWorkflowResponse
+	(*Function)(nil),                 // 42: signalbox.v1.Function
+	(*PublishFunctionRequest)(nil),   // 43: signalbox.v1.PublishFunctionRequest
+	(*PublishFunctionResponse)(nil),  // 44: signalbox.v1.PublishFunctionResponse
+	(*ListFunctionsRequest)(nil),     // 45: signalbox.v1.ListFunctionsRequest
+	(*ListFunctionsResponse)(nil),    // 46: signalbox.v1.ListFunctionsResponse
+	(*GetFunctionRequest)(nil),       // 47: signalbox.v1.GetFunctionRequest
+	(*GetFunctionResponse)(nil),      // 48: signalbox.v1.GetFunctionResponse
+	(*FunctionUser)(nil),             // 49: signalbox.v1.FunctionUser
+	(*DeleteFunctionRequest)(nil),    // 50: signalbox.v1.DeleteFunctionRequest
+	(*DeleteFunctionResponse)(nil),   // 51: signalbox.v1.DeleteFunctionResponse
+	nil,                              // 52: signalbox.v1.WorkflowStats.StatusesEntry
+	nil,                              // 53: signalbox.v1.ValidateWorkflowRequest.FilesEntry
+	nil,                              // 54: signalbox.v1.SaveDraftRequest.FilesEntry
+	nil,                              // 55: signalbox.v1.PublishWorkflowRequest.FilesEntry
+	nil,                              // 56: signalbox.v1.StopWorkflowResponse.OpenEntry
+	(*timestamppb.Timestamp)(nil),    // 57: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 58: google.protobuf.Duration
+	(*JsonValue)(nil),                // 59: signalbox.v1.JsonValue
+	(*Violation)(nil),                // 60: signalbox.v1.Violation
+	(*Batch)(nil),                    // 61: signalbox.v1.Batch
+	(*IneligibleRuns)(nil),           // 62: signalbox.v1.IneligibleRuns
 }
 var file_signalbox_v1_workflow_proto_depIdxs = []int32{
-	54, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
-	54, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
+	57, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
+	57, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
 	1,  // 2: signalbox.v1.Workflow.stats:type_name -> signalbox.v1.WorkflowStats
-	54, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
-	54, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
-	49, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
-	55, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
-	55, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
+	57, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
+	57, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
+	52, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
+	58, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
+	58, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
 	2,  // 8: signalbox.v1.WorkflowStats.last_runs:type_name -> signalbox.v1.RecentRun
-	54, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
-	55, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
-	54, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
-	56, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
+	57, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
+	58, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
+	57, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
+	59, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
 	4,  // 13: signalbox.v1.WorkflowVersion.resources:type_name -> signalbox.v1.Resource
-	54, // 14: signalbox.v1.Resource.load_time:type_name -> google.protobuf.Timestamp
-	50, // 15: signalbox.v1.ValidateWorkflowRequest.files:type_name -> signalbox.v1.ValidateWorkflowRequest.FilesEntry
-	57, // 16: signalbox.v1.ValidateWorkflowResponse.violations:type_name -> signalbox.v1.Violation
-	51, // 17: signalbox.v1.SaveDraftRequest.files:type_name -> signalbox.v1.SaveDraftRequest.FilesEntry
-	0,  // 18: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	57, // 19: signalbox.v1.SaveDraftResponse.violations:type_name -> signalbox.v1.Violation
-	52, // 20: signalbox.v1.PublishWorkflowRequest.files:type_name -> signalbox.v1.PublishWorkflowRequest.FilesEntry
-	0,  // 21: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	3,  // 22: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	57, // 23: signalbox.v1.PublishWorkflowResponse.violations:type_name -> signalbox.v1.Violation
-	55, // 24: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
-	0,  // 25: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
-	0,  // 26: signalbox.v1.FindWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
-	55, // 27: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
-	0,  // 28: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	3,  // 29: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	22, // 30: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	19, // 31: signalbox.v1.GetWorkflowGridResponse.tasks:type_name -> signalbox.v1.GridTask
-	20, // 32: signalbox.v1.GetWorkflowGridResponse.runs:type_name -> signalbox.v1.GridRun
-	21, // 33: signalbox.v1.GetWorkflowGridResponse.cells:type_name -> signalbox.v1.GridCell
-	54, // 34: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
-	55, // 35: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
-	55, // 36: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
-	55, // 37: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
-	55, // 38: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
-	54, // 39: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
-	54, // 40: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
-	3,  // 41: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
-	29, // 42: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
-	30, // 43: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
-	0,  // 44: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 45: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 46: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	58, // 47: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
-	53, // 48: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
-	59, // 49: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
-	22, // 50: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	54, // 51: signalbox.v1.Function.publish_time:type_name -> google.protobuf.Timestamp
-	39, // 52: signalbox.v1.PublishFunctionResponse.function:type_name -> signalbox.v1.Function
-	57, // 53: signalbox.v1.PublishFunctionResponse.violations:type_name -> signalbox.v1.Violation
-	39, // 54: signalbox.v1.ListFunctionsResponse.functions:type_name -> signalbox.v1.Function
-	39, // 55: signalbox.v1.GetFunctionResponse.function:type_name -> signalbox.v1.Function
-	46, // 56: signalbox.v1.GetFunctionResponse.used_by:type_name -> signalbox.v1.FunctionUser
-	56, // 57: signalbox.v1.GetFunctionResponse.input_schema:type_name -> signalbox.v1.JsonValue
-	56, // 58: signalbox.v1.GetFunctionResponse.output_schema:type_name -> signalbox.v1.JsonValue
-	5,  // 59: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	7,  // 60: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	9,  // 61: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	11, // 62: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	13, // 63: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
-	15, // 64: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	17, // 65: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
-	23, // 66: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	25, // 67: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	27, // 68: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
-	31, // 69: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	33, // 70: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	35, // 71: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
-	37, // 72: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	40, // 73: signalbox.v1.WorkflowService.PublishFunction:input_type -> signalbox.v1.PublishFunctionRequest
-	42, // 74: signalbox.v1.WorkflowService.ListFunctions:input_type -> signalbox.v1.ListFunctionsRequest
-	44, // 75: signalbox.v1.WorkflowService.GetFunction:input_type -> signalbox.v1.GetFunctionRequest
-	47, // 76: signalbox.v1.WorkflowService.DeleteFunction:input_type -> signalbox.v1.DeleteFunctionRequest
-	6,  // 77: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	8,  // 78: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	10, // 79: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	12, // 80: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	14, // 81: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
-	16, // 82: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	18, // 83: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
-	24, // 84: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	26, // 85: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	28, // 86: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
-	32, // 87: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	34, // 88: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	36, // 89: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
-	38, // 90: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	41, // 91: signalbox.v1.WorkflowService.PublishFunction:output_type -> signalbox.v1.PublishFunctionResponse
-	43, // 92: signalbox.v1.WorkflowService.ListFunctions:output_type -> signalbox.v1.ListFunctionsResponse
-	45, // 93: signalbox.v1.WorkflowService.GetFunction:output_type -> signalbox.v1.GetFunctionResponse
-	48, // 94: signalbox.v1.WorkflowService.DeleteFunction:output_type -> signalbox.v1.DeleteFunctionResponse
-	77, // [77:95] is the sub-list for method output_type
-	59, // [59:77] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	57, // 14: signalbox.v1.Resource.load_time:type_name -> google.protobuf.Timestamp
+	7,  // 15: signalbox.v1.AssistDocumentResponse.completions:type_name -> signalbox.v1.Completion
+	53, // 16: signalbox.v1.ValidateWorkflowRequest.files:type_name -> signalbox.v1.ValidateWorkflowRequest.FilesEntry
+	60, // 17: signalbox.v1.ValidateWorkflowResponse.violations:type_name -> signalbox.v1.Violation
+	54, // 18: signalbox.v1.SaveDraftRequest.files:type_name -> signalbox.v1.SaveDraftRequest.FilesEntry
+	0,  // 19: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
+	60, // 20: signalbox.v1.SaveDraftResponse.violations:type_name -> signalbox.v1.Violation
+	55, // 21: signalbox.v1.PublishWorkflowRequest.files:type_name -> signalbox.v1.PublishWorkflowRequest.FilesEntry
+	0,  // 22: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	3,  // 23: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
+	60, // 24: signalbox.v1.PublishWorkflowResponse.violations:type_name -> signalbox.v1.Violation
+	58, // 25: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
+	0,  // 26: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
+	0,  // 27: signalbox.v1.FindWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
+	58, // 28: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
+	0,  // 29: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	3,  // 30: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
+	25, // 31: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	22, // 32: signalbox.v1.GetWorkflowGridResponse.tasks:type_name -> signalbox.v1.GridTask
+	23, // 33: signalbox.v1.GetWorkflowGridResponse.runs:type_name -> signalbox.v1.GridRun
+	24, // 34: signalbox.v1.GetWorkflowGridResponse.cells:type_name -> signalbox.v1.GridCell
+	57, // 35: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
+	58, // 36: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
+	58, // 37: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
+	58, // 38: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
+	58, // 39: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
+	57, // 40: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
+	57, // 41: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
+	3,  // 42: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
+	32, // 43: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
+	33, // 44: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
+	0,  // 45: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 46: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 47: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	61, // 48: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
+	56, // 49: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
+	62, // 50: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	25, // 51: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	57, // 52: signalbox.v1.Function.publish_time:type_name -> google.protobuf.Timestamp
+	42, // 53: signalbox.v1.PublishFunctionResponse.function:type_name -> signalbox.v1.Function
+	60, // 54: signalbox.v1.PublishFunctionResponse.violations:type_name -> signalbox.v1.Violation
+	42, // 55: signalbox.v1.ListFunctionsResponse.functions:type_name -> signalbox.v1.Function
+	42, // 56: signalbox.v1.GetFunctionResponse.function:type_name -> signalbox.v1.Function
+	49, // 57: signalbox.v1.GetFunctionResponse.used_by:type_name -> signalbox.v1.FunctionUser
+	59, // 58: signalbox.v1.GetFunctionResponse.input_schema:type_name -> signalbox.v1.JsonValue
+	59, // 59: signalbox.v1.GetFunctionResponse.output_schema:type_name -> signalbox.v1.JsonValue
+	8,  // 60: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	5,  // 61: signalbox.v1.WorkflowService.AssistDocument:input_type -> signalbox.v1.AssistDocumentRequest
+	10, // 62: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	12, // 63: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	14, // 64: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	16, // 65: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
+	18, // 66: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	20, // 67: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
+	26, // 68: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	28, // 69: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	30, // 70: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
+	34, // 71: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	36, // 72: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	38, // 73: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
+	40, // 74: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	43, // 75: signalbox.v1.WorkflowService.PublishFunction:input_type -> signalbox.v1.PublishFunctionRequest
+	45, // 76: signalbox.v1.WorkflowService.ListFunctions:input_type -> signalbox.v1.ListFunctionsRequest
+	47, // 77: signalbox.v1.WorkflowService.GetFunction:input_type -> signalbox.v1.GetFunctionRequest
+	50, // 78: signalbox.v1.WorkflowService.DeleteFunction:input_type -> signalbox.v1.DeleteFunctionRequest
+	9,  // 79: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	6,  // 80: signalbox.v1.WorkflowService.AssistDocument:output_type -> signalbox.v1.AssistDocumentResponse
+	11, // 81: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	13, // 82: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	15, // 83: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	17, // 84: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
+	19, // 85: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	21, // 86: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
+	27, // 87: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	29, // 88: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	31, // 89: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
+	35, // 90: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	37, // 91: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	39, // 92: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
+	41, // 93: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	44, // 94: signalbox.v1.WorkflowService.PublishFunction:output_type -> signalbox.v1.PublishFunctionResponse
+	46, // 95: signalbox.v1.WorkflowService.ListFunctions:output_type -> signalbox.v1.ListFunctionsResponse
+	48, // 96: signalbox.v1.WorkflowService.GetFunction:output_type -> signalbox.v1.GetFunctionResponse
+	51, // 97: signalbox.v1.WorkflowService.DeleteFunction:output_type -> signalbox.v1.DeleteFunctionResponse
+	79, // [79:98] is the sub-list for method output_type
+	60, // [60:79] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }
@@ -4071,14 +4307,14 @@ func file_signalbox_v1_workflow_proto_init() {
 	file_signalbox_v1_batch_proto_init()
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_workflow_proto_msgTypes[1].OneofWrappers = []any{}
-	file_signalbox_v1_workflow_proto_msgTypes[35].OneofWrappers = []any{}
+	file_signalbox_v1_workflow_proto_msgTypes[38].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_workflow_proto_rawDesc), len(file_signalbox_v1_workflow_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   54,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

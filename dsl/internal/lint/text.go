@@ -192,7 +192,8 @@ func misspeltHost(text string, names []string) string {
 
 // NamesCredentials reports whether an expression reads the parameter of $authorization.
 func NamesCredentials(source string) bool {
-	return regexp.MustCompile(`\$authorization\s*(\|\s*)?(\.\s*"?parameter\b|\[\s*"parameter")`).MatchString(source)
+	return strings.Contains(source, "$authorization") &&
+		regexp.MustCompile(`\$authorization\s*(\|\s*)?(\.\s*"?parameter\b|\[\s*"parameter")`).MatchString(source)
 }
 
 // PatternExpression returns the expression that matches an event attribute if it equals a text or, as a whole, matches

@@ -199,6 +199,8 @@ func exceptions() map[string]string {
 		"signalbox completion fish":       "Cobra generates the script",
 		"signalbox completion powershell": "Cobra generates the script",
 		"signalbox completion zsh":        "Cobra generates the script",
+		"signalbox language-server":       "it prints messages of the protocol; internal/languageserver tests them",
+		"signalbox workflow schema":       "it prints a schema, which dsl/vocabulary and dsl/workflowtest test",
 		"signalbox version":               "it prints the release of Go and the platform of the build; another test reads it",
 	}
 }

@@ -3,9 +3,12 @@ package workflowcmd
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/docdiff"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
@@ -32,8 +35,9 @@ func diffFile(ctx context.Context, s *invocation.Invocation, file, version strin
 	if err != nil {
 		return err
 	}
-	after := source.resolve().parsed
-	if after == nil {
+	found := source.resolve()
+	after, _ := structure(source.source)
+	if found.parsed == nil || after == nil {
 		return wrongDocument("diff", source, check(source).Violations)
 	}
 	name := after.Namespace + "/" + after.Name
@@ -49,11 +53,40 @@ func diffFile(ctx context.Context, s *invocation.Invocation, file, version strin
 	if response.GetVersion() == nil {
 		published, label = response.GetDraftSource(), "the draft"
 	}
-	before, violations := outline([]byte(published))
+	before, violations := structure([]byte(published))
 	if before == nil {
 		return exit.Errorf(exit.Failed, "%s of workflow %q has errors: %w", label, name, violations)
 	}
-	return printChanges(s, docdiff.Compare(before, after), fmt.Sprintf("%s and %s of %s", source.name, label, name))
+	changes := docdiff.Compare(before, after)
+	if response.GetVersion() != nil {
+		changes = append(changes, changedFiles(response.GetVersion().GetResources(), found.files)...)
+	}
+	return printChanges(s, changes, fmt.Sprintf("%s and %s of %s", source.name, label, name))
+}
+
+// changedFiles returns the files beside the document that differ from those of a version. What a version has from
+// elsewhere is not compared.
+func changedFiles(published []*signalboxv1.Resource, files map[string]string) []docdiff.Change {
+	before := map[string]string{}
+	for _, r := range published {
+		if !strings.Contains(r.GetUri(), ":") { // a path has no scheme and no version of a function
+			before[r.GetUri()] = r.GetHash()
+		}
+	}
+	var changes []docdiff.Change
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		switch hash, known := before[path]; {
+		case !known:
+			changes = append(changes, docdiff.Change{Kind: docdiff.Added, After: path})
+		case hash != dsl.ContentHash([]byte(files[path])):
+			changes = append(changes, docdiff.Change{Kind: docdiff.Changed, Before: path, After: path})
+		}
+		delete(before, path)
+	}
+	for _, path := range slices.Sorted(maps.Keys(before)) {
+		changes = append(changes, docdiff.Change{Kind: docdiff.Removed, Before: path})
+	}
+	return changes
 }
 
 func printChanges(s *invocation.Invocation, changes []docdiff.Change, compared string) error {

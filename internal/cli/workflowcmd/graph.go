@@ -26,9 +26,10 @@ may follow each of them. An argument that ends with .yaml, .yml or .json is a fi
 may follow, by their JSON pointers, with the kind and the condition of the step. A task that follows its own container
 ends the list that contains it.
 
-With --as, print an outline (text), or the graph in the language of Mermaid or of Graphviz (dot).`,
+With --as, print an outline (text), the graph in the language of Mermaid or of Graphviz (dot), or a drawing (svg).`,
 		Example: `  signalbox workflow graph order --version 1.2.0
-  signalbox workflow graph order.yaml --as mermaid`,
+  signalbox workflow graph order.yaml --as mermaid
+  signalbox workflow graph order.yaml --as svg > order.svg`,
 		Args:              invocation.Args(1, 1, "NAME|FILE"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +63,7 @@ With --as, print an outline (text), or the graph in the language of Mermaid or o
 	}
 	cmd.Flags().StringVar(&version, "version", "", "`version` to show; the newest published one when empty")
 	cmd.Flags().BoolVar(&draft, "draft", false, "show the draft")
-	cmd.Flags().StringVar(&as, "as", "", "`form` of the graph: text, mermaid or dot; a table when empty")
+	cmd.Flags().StringVar(&as, "as", "", "`form` of the graph: text, mermaid, dot or svg; a table when empty")
 	// the flag is there
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(renderings(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindClient(cmd)
@@ -74,9 +75,10 @@ const (
 	asText    = "text"
 	asMermaid = "mermaid"
 	asDOT     = "dot"
+	asSVG     = "svg"
 )
 
-func renderings() []string { return []string{asText, asMermaid, asDOT} }
+func renderings() []string { return []string{asText, asMermaid, asDOT, asSVG} }
 
 // graphOfFile returns the graph of a file in the form in which the server returns that of a version.
 func graphOfFile(s *invocation.Invocation, file string) (*signalboxv1.GetVersionGraphResponse, error) {
@@ -121,6 +123,8 @@ func draw(response *signalboxv1.GetVersionGraphResponse, as string) string {
 		return g.Mermaid()
 	case asDOT:
 		return g.DOT()
+	case asSVG:
+		return g.SVG()
 	}
 	return g.Text()
 }

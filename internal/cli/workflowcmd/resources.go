@@ -18,8 +18,8 @@ type resolved struct {
 	violations dsl.Violations
 	// files are the contents by path relative to the folder of the document.
 	files map[string]string
-	// postponed are the addresses of what only servers read.
-	postponed []string
+	// postponed are the references to what is not a file.
+	postponed []dsl.Reference
 }
 
 // resolve parses a document and reads the files that it refers to. A file outside the folder of the document is not
@@ -42,8 +42,9 @@ func (d document) resolveWith(known map[string]string) resolved {
 				continue
 			}
 			if reference.Kind != dsl.ReferenceFile {
-				out.postponed = append(out.postponed, reference.URI)
+				out.postponed = append(out.postponed, reference)
 				resources.Postpone(reference.URI)
+				out.postponed = append(out.postponed, reference)
 				continue
 			}
 			content, err := d.beside(reference.URI)
@@ -62,14 +63,14 @@ func FilesOf(file string, source []byte) map[string]string {
 	return document{name: file, file: file, source: source}.resolve().files
 }
 
-// outline parses a document without what it refers to. Its structure is the same, except that of functions outside.
-func outline(source []byte) (*dsl.Document, dsl.Violations) {
+// structure parses a document without the resources that it refers to.
+func structure(source []byte) (*dsl.Document, dsl.Violations) {
 	resources := dsl.NewResources()
 	for {
-		doc, violations := dsl.Parse(source, dsl.WithResources(resources))
+		parsed, violations := dsl.Parse(source, dsl.WithResources(resources))
 		missing := resources.Missing()
 		if len(missing) == 0 {
-			return doc, violations
+			return parsed, violations
 		}
 		for _, reference := range missing {
 			resources.Postpone(reference.URI)

@@ -32,8 +32,8 @@ type testFlags struct {
 	run                  string
 	minCoverage          int
 	coverage, watch, tap bool
-	junit                string
-	schema               bool
+	live                 bool
+	junit, fromRun       string
 
 	match *regexp.Regexp
 }
@@ -48,15 +48,25 @@ or a folder with all below it; the current folder when there is none. No server 
 answer calls.
 
 Prints one line for each case and, for one that failed, what differs and the steps of its run. Exits with 1 when a case
-fails, a file is wrong, or the coverage of a workflow is below --min-coverage.`,
+fails, a file is wrong, or the coverage of a workflow is below --min-coverage.
+
+With --live, requests that no mock answers are sent, and the responses are written as mocks of their cases. Secrets of the
+case in them become marks to fill in.
+
+With --from-run, print a test file with a case of a run that has ended: its input, what was answered to it, and the events
+that it took, as they were. Secrets and redacted values are marks to fill in. This calls the server, unless it is given a
+file that "run export" has written.`,
 		Example: `  signalbox workflow test order.yaml
   signalbox workflow test examples/workflows --min-coverage 60 --junit report.xml
-  signalbox workflow test examples/workflows --run "card is declined" -o json`,
+  signalbox workflow test examples/workflows --run "card is declined" -o json
+  signalbox workflow test --from-run 0199a4f2 > order.test.yaml`,
 		Args: invocation.Args(0, -1, "[FILE|DIR...]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if flags.schema {
-				_, err := s.Out.Write(workflowtest.Schema())
-				return err
+			if flags.fromRun != "" {
+				if len(args) > 0 {
+					return exit.Usagef("--from-run prints a test file, and %q is one to run: leave one of them out", args[0])
+				}
+				return testFromRun(cmd.Context(), s, flags.fromRun)
 			}
 			if err := flags.check(s); err != nil {
 				return err
@@ -77,8 +87,10 @@ fails, a file is wrong, or the coverage of a workflow is below --min-coverage.`,
 	cmd.Flags().StringVar(&flags.junit, "junit", "", "write the results as JUnit XML to this `file`, too")
 	cmd.Flags().BoolVar(&flags.tap, "tap", false, "print the results in the Test Anything Protocol")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "run the tests again whenever a file changes")
-	cmd.Flags().BoolVar(&flags.schema, "schema", false, "print the JSON Schema of test files, for editors")
-	s.BindOutput(cmd)
+	cmd.Flags().BoolVar(&flags.live, "live", false, "send requests that no mock answers, and write the responses as mocks")
+	cmd.Flags().StringVar(&flags.fromRun, "from-run", "",
+		"print a test file with a case that does what this run did: its `ID`, or a file of run export")
+	s.BindClient(cmd)
 	return cmd
 }
 
@@ -95,6 +107,8 @@ func (f *testFlags) check(s *invocation.Invocation) error {
 		return exit.Usagef("--min-coverage: %d is not between 0 and 100", f.minCoverage)
 	case f.minCoverage > 0 && f.run != "":
 		return exit.Usagef("--min-coverage and --run exclude each other: some cases do not show the coverage of all")
+	case f.live && f.watch:
+		return exit.Usagef("--live and --watch exclude each other: requests would be sent again and again")
 	case f.tap && s.Format().Structured():
 		return exit.Usagef("--tap and -o exclude each other")
 	}
@@ -164,12 +178,17 @@ func testFile(ctx context.Context, s *invocation.Invocation, file string, flags 
 	if result.workflow, err = workflowOf(file, cases); err != nil {
 		return nil, err
 	}
-	doc, violations, err := testedDocument(file, result.workflow, cases)
-	switch {
-	case err != nil:
+	found, err := testedDocument(s, file, result.workflow, cases)
+	if err != nil {
 		return nil, err
-	case doc == nil:
-		result.wrong(s, result.workflow, violations)
+	}
+	doc := found.parsed
+	if doc == nil {
+		result.wrong(s, result.workflow, found.violations)
+		return result, nil
+	}
+	if doc.Partial {
+		result.incomplete(s, found)
 		return result, nil
 	}
 	if violations := cases.Check(doc); len(violations) > 0 {
@@ -177,29 +196,30 @@ func testFile(ctx context.Context, s *invocation.Invocation, file string, flags 
 		return result, nil
 	}
 	began := time.Now()
+	if flags.live {
+		cases.Live = liveClient()
+	}
 	result.report = cases.Run(ctx, doc, flags.match, runtime.GOMAXPROCS(0))
 	result.took = time.Since(began)
-	return result, nil
+	if flags.live {
+		err = writeMocks(s, file, result.report)
+	}
+	return result, err
 }
 
 // testedDocument parses the document of a test file, with the copies of texts that the file names.
-func testedDocument(file, workflow string, cases *workflowtest.File) (*dsl.Document, dsl.Violations, error) {
-	source, err := os.ReadFile(workflow)
+func testedDocument(s *invocation.Invocation, file, workflow string, cases *workflowtest.File) (resolved, error) {
+	tested, err := readDocument(workflow, s.In)
 	if err != nil {
-		return nil, nil, exit.Errorf(exit.Failed, "read the workflow of %s: %w", file, err)
+		return resolved{}, exit.Errorf(exit.Failed, "read the workflow of %s: %w", file, err)
 	}
 	copies := make(map[string]string, len(cases.Resources))
 	for uri, path := range cases.Resources {
 		if copies[uri], err = (document{file: file}).beside(path); err != nil {
-			return nil, nil, exit.Errorf(exit.Failed, "%s: read the copy of %s: %w", file, uri, err)
+			return resolved{}, exit.Errorf(exit.Failed, "%s: read the copy of %s: %w", file, uri, err)
 		}
 	}
-	found := document{name: workflow, file: workflow, source: source}.resolveWith(copies)
-	if found.parsed != nil && len(found.postponed) > 0 {
-		return nil, nil, exit.Errorf(exit.Failed, "%s: the workflow refers to %s, which tests do not read; name a file with "+
-			"a copy of it: resources: {'%s': FILE}", file, found.postponed[0], found.postponed[0])
-	}
-	return found.parsed, found.violations, nil
+	return tested.resolveWith(copies), nil
 }
 
 // wrong adds the errors of a file.
@@ -211,6 +231,18 @@ func (t *tested) wrong(s *invocation.Invocation, file string, violations dsl.Vio
 		v := violationOf(p)
 		t.violations = append(t.violations, v)
 		t.problems = append(t.problems, v.line(file, s.Style()))
+	}
+}
+
+// incomplete adds the resources that a workflow needs and that are not files beside it: it cannot run without them.
+func (t *tested) incomplete(s *invocation.Invocation, found resolved) {
+	for _, reference := range found.postponed {
+		message := fmt.Sprintf("the tests cannot run without %q, which is outside the folder of the workflow", reference.URI)
+		v := violation{Severity: string(dsl.SeverityError), Code: string(dsl.CodeResource), Message: message,
+			Path: reference.Path, Line: reference.Pos.Line, Column: reference.Pos.Column,
+			Suggestion: fmt.Sprintf("save it in a file, and name it in the test file: resources: {'%s': FILE}", reference.URI)}
+		t.violations = append(t.violations, v)
+		t.problems = append(t.problems, v.line(t.workflow, s.Style()))
 	}
 }
 

@@ -18,8 +18,9 @@ import (
 // New returns the noun with its verbs.
 func New(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("workflow", "Validate, publish and manage workflow definitions", "")
-	noun.AddCommand(initCommand(s), runCommand(s), validateCommand(s), lintCommand(s), formatCommand(s), testCommand(s), evalCommand(s), saveCommand(s), publishCommand(s), listCommand(s),
-		showCommand(s), graphCommand(s), gridCommand(s),
+	noun.AddCommand(initCommand(s), runCommand(s), validateCommand(s), lintCommand(s), formatCommand(s), testCommand(s),
+		evalCommand(s), schemaCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), graphCommand(s),
+		gridCommand(s),
 		versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), stopCommand(s), deleteCommand(s))
 	return noun
 }

@@ -105,6 +105,7 @@ func projects() []Rule {
 func workflows() []Rule {
 	return []Rule{
 		{"ValidateWorkflow", auth.Viewer, Project, ""},
+		{"AssistDocument", auth.Viewer, Project, ""},
 		{"SaveDraft", auth.Publisher, Project, ""},
 		{"PublishWorkflow", auth.Publisher, Project, ""},
 		{"ListWorkflows", auth.Viewer, Project, ""},

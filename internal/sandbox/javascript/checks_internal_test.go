@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 	"github.com/tetratelabs/wazero"
 )
 
@@ -40,9 +42,10 @@ func BenchmarkChecks(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%s", name, way.name), func(b *testing.B) {
 				before := processorTime(b)
 				for b.Loop() {
-					r, err := e.Run(b.Context(), Program{Code: code, Limits: Limits{Time: time.Minute, Output: 1 << 10}})
-					if err != nil || r.Code != 0 {
-						b.Fatal(err, r.Stderr)
+					printed := output.New(1<<10, func(error) {})
+					status, err := e.Run(b.Context(), Program{Code: code, Time: time.Minute, Output: printed})
+					if err != nil || status != 0 {
+						b.Fatal(err, status)
 					}
 				}
 				b.ReportMetric((processorTime(b)-before).Seconds()*1000/float64(b.N), "cpu-ms/op")

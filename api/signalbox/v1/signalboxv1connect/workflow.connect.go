@@ -36,6 +36,9 @@ const (
 	// WorkflowServiceValidateWorkflowProcedure is the fully-qualified name of the WorkflowService's
 	// ValidateWorkflow RPC.
 	WorkflowServiceValidateWorkflowProcedure = "/signalbox.v1.WorkflowService/ValidateWorkflow"
+	// WorkflowServiceAssistDocumentProcedure is the fully-qualified name of the WorkflowService's
+	// AssistDocument RPC.
+	WorkflowServiceAssistDocumentProcedure = "/signalbox.v1.WorkflowService/AssistDocument"
 	// WorkflowServiceSaveDraftProcedure is the fully-qualified name of the WorkflowService's SaveDraft
 	// RPC.
 	WorkflowServiceSaveDraftProcedure = "/signalbox.v1.WorkflowService/SaveDraft"
@@ -94,6 +97,9 @@ type WorkflowServiceClient interface {
 	// ValidateWorkflow checks a document and returns all violations. It stores nothing. It reads the web resources that the
 	// document refers to, unless they need an authentication.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
+	// AssistDocument returns what an editor shows at a position of a document that is being written: what may be written
+	// there, and the documentation of what is there. It accepts any text and stores nothing.
+	AssistDocument(context.Context, *connect.Request[v1.AssistDocumentRequest]) (*connect.Response[v1.AssistDocumentResponse], error)
 	// SaveDraft stores a document as the draft of its workflow. A draft may have violations of severity error, but must
 	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
@@ -155,6 +161,13 @@ func NewWorkflowServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			httpClient,
 			baseURL+WorkflowServiceValidateWorkflowProcedure,
 			connect.WithSchema(workflowServiceMethods.ByName("ValidateWorkflow")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		assistDocument: connect.NewClient[v1.AssistDocumentRequest, v1.AssistDocumentResponse](
+			httpClient,
+			baseURL+WorkflowServiceAssistDocumentProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("AssistDocument")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -275,6 +288,7 @@ func NewWorkflowServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 // workflowServiceClient implements WorkflowServiceClient.
 type workflowServiceClient struct {
 	validateWorkflow *connect.Client[v1.ValidateWorkflowRequest, v1.ValidateWorkflowResponse]
+	assistDocument   *connect.Client[v1.AssistDocumentRequest, v1.AssistDocumentResponse]
 	saveDraft        *connect.Client[v1.SaveDraftRequest, v1.SaveDraftResponse]
 	publishWorkflow  *connect.Client[v1.PublishWorkflowRequest, v1.PublishWorkflowResponse]
 	listWorkflows    *connect.Client[v1.ListWorkflowsRequest, v1.ListWorkflowsResponse]
@@ -297,6 +311,11 @@ type workflowServiceClient struct {
 // ValidateWorkflow calls signalbox.v1.WorkflowService.ValidateWorkflow.
 func (c *workflowServiceClient) ValidateWorkflow(ctx context.Context, req *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error) {
 	return c.validateWorkflow.CallUnary(ctx, req)
+}
+
+// AssistDocument calls signalbox.v1.WorkflowService.AssistDocument.
+func (c *workflowServiceClient) AssistDocument(ctx context.Context, req *connect.Request[v1.AssistDocumentRequest]) (*connect.Response[v1.AssistDocumentResponse], error) {
+	return c.assistDocument.CallUnary(ctx, req)
 }
 
 // SaveDraft calls signalbox.v1.WorkflowService.SaveDraft.
@@ -389,6 +408,9 @@ type WorkflowServiceHandler interface {
 	// ValidateWorkflow checks a document and returns all violations. It stores nothing. It reads the web resources that the
 	// document refers to, unless they need an authentication.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
+	// AssistDocument returns what an editor shows at a position of a document that is being written: what may be written
+	// there, and the documentation of what is there. It accepts any text and stores nothing.
+	AssistDocument(context.Context, *connect.Request[v1.AssistDocumentRequest]) (*connect.Response[v1.AssistDocumentResponse], error)
 	// SaveDraft stores a document as the draft of its workflow. A draft may have violations of severity error, but must
 	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
@@ -446,6 +468,13 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 		WorkflowServiceValidateWorkflowProcedure,
 		svc.ValidateWorkflow,
 		connect.WithSchema(workflowServiceMethods.ByName("ValidateWorkflow")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowServiceAssistDocumentHandler := connect.NewUnaryHandler(
+		WorkflowServiceAssistDocumentProcedure,
+		svc.AssistDocument,
+		connect.WithSchema(workflowServiceMethods.ByName("AssistDocument")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -564,6 +593,8 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 		switch r.URL.Path {
 		case WorkflowServiceValidateWorkflowProcedure:
 			workflowServiceValidateWorkflowHandler.ServeHTTP(w, r)
+		case WorkflowServiceAssistDocumentProcedure:
+			workflowServiceAssistDocumentHandler.ServeHTTP(w, r)
 		case WorkflowServiceSaveDraftProcedure:
 			workflowServiceSaveDraftHandler.ServeHTTP(w, r)
 		case WorkflowServicePublishWorkflowProcedure:
@@ -609,6 +640,10 @@ type UnimplementedWorkflowServiceHandler struct{}
 
 func (UnimplementedWorkflowServiceHandler) ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.ValidateWorkflow is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) AssistDocument(context.Context, *connect.Request[v1.AssistDocumentRequest]) (*connect.Response[v1.AssistDocumentResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.AssistDocument is not implemented"))
 }
 
 func (UnimplementedWorkflowServiceHandler) SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error) {

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/workflow.proto.
  */
 export const file_signalbox_v1_workflow: GenFile = /*@__PURE__*/
-  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSKnAgoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRIqCgVzdGF0cxgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzEg8KB3Byb2plY3QYCyABKAkitgMKDVdvcmtmbG93U3RhdHMSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7CghzdGF0dXNlcxgDIAMoCzIpLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzLlN0YXR1c2VzRW50cnkSGQoMc3VjY2Vzc19yYXRlGAQgASgBSACIAQESJgoDcDUwGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA3A5NRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZzYW1wbGUYByABKAMSKgoJbGFzdF9ydW5zGAggAygLMhcuc2lnbmFsYm94LnYxLlJlY2VudFJ1bhIMCgRvcGVuGAkgASgDEg0KBXN0dWNrGAogASgDEgwKBG1vcmUYCyADKAkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg8KDV9zdWNjZXNzX3JhdGUihQEKCVJlY2VudFJ1bhIKCgJpZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIt8BCg9Xb3JrZmxvd1ZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRIMCgRoYXNoGAIgASgJEhEKCXB1Ymxpc2hlchgDIAEoCRIwCgxwdWJsaXNoX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNvdXJjZRgFIAEoCRItCgxpbnB1dF9zY2hlbWEYBiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEikKCXJlc291cmNlcxgHIAMoCzIWLnNpZ25hbGJveC52MS5SZXNvdXJjZSJiCghSZXNvdXJjZRILCgN1cmkYASABKAkSDAoEaGFzaBgCIAEoCRIMCgRzaXplGAMgASgDEi0KCWxvYWRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiqQEKF1ZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEj8KBWZpbGVzGAMgAygLMjAuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0LkZpbGVzRW50cnkaLAoKRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIocBChhWYWxpZGF0ZVdvcmtmbG93UmVzcG9uc2USDQoFdmFsaWQYASABKAgSKwoKdmlvbGF0aW9ucxgCIAMoCzIXLnNpZ25hbGJveC52MS5WaW9sYXRpb24SEAoId29ya2Zsb3cYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIMCgRoYXNoGAUgASgJIpsBChBTYXZlRHJhZnRSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEjgKBWZpbGVzGAMgAygLMikuc2lnbmFsYm94LnYxLlNhdmVEcmFmdFJlcXVlc3QuRmlsZXNFbnRyeRosCgpGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiagoRU2F2ZURyYWZ0UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSKwoKdmlvbGF0aW9ucxgCIAMoCzIXLnNpZ25hbGJveC52MS5WaW9sYXRpb24iuQEKFlB1Ymxpc2hXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSEAoId29ya2Zsb3cYAyABKAkSPgoFZmlsZXMYBCADKAsyLy5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVxdWVzdC5GaWxlc0VudHJ5GiwKCkZpbGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKxAQoXUHVibGlzaFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSLgoHdmVyc2lvbhgCIAEoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SDwoHY3JlYXRlZBgDIAEoCBIrCgp2aW9sYXRpb25zGAQgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbiKsAQoUTGlzdFdvcmtmbG93c1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJEg4KBnN0YXRlcxgFIAMoCRINCgVzdGF0cxgGIAEoCBIvCgxzdGF0c193aW5kb3cYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iWwoVTGlzdFdvcmtmbG93c1Jlc3BvbnNlEikKCXdvcmtmbG93cxgBIAMoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWwoURmluZFdvcmtmbG93c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDAoEdGV4dBgDIAEoCRIOCgZzdGF0ZXMYBCADKAkiWwoVRmluZFdvcmtmbG93c1Jlc3BvbnNlEikKCXdvcmtmbG93cxgBIAMoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiiAEKEkdldFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgSLwoMc3RhdHNfd2luZG93GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIrEBChNHZXRXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93Ei4KB3ZlcnNpb24YAiABKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEhQKDGRyYWZ0X3NvdXJjZRgDIAEoCRIqCgV0aW1lchgEIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyIloKFkdldFdvcmtmbG93R3JpZFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBHJ1bnMYBCABKAUijAEKF0dldFdvcmtmbG93R3JpZFJlc3BvbnNlEiUKBXRhc2tzGAEgAygLMhYuc2lnbmFsYm94LnYxLkdyaWRUYXNrEiMKBHJ1bnMYAiADKAsyFS5zaWduYWxib3gudjEuR3JpZFJ1bhIlCgVjZWxscxgDIAMoCzIWLnNpZ25hbGJveC52MS5HcmlkQ2VsbCI3CghHcmlkVGFzaxIPCgdwb2ludGVyGAEgASgJEgwKBHRhc2sYAiABKAkSDAoEa2luZBgDIAEoCSKlAQoHR3JpZFJ1bhIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoIZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHcGFydGlhbBgGIAEoCCKDAQoIR3JpZENlbGwSCwoDcnVuGAEgASgFEgwKBHRhc2sYAiABKAUSDgoGc3RhdHVzGAMgASgJEg0KBWNvdW50GAQgASgDEhAKCGF0dGVtcHRzGAUgASgDEisKCGR1cmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIogCCg1Xb3JrZmxvd1RpbWVyEgwKBGNyb24YASABKAkSKAoFZXZlcnkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbmV4dF90aW1lcxgEIAMoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaXJlZBgGIAEoAxIOCgZtaXNzZWQYByABKAMSFwoPdW5rbm93bl9iZWNhdXNlGAggASgJIl8KE0xpc3RWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJgChRMaXN0VmVyc2lvbnNSZXNwb25zZRIvCgh2ZXJzaW9ucxgBIAMoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlIKE0RpZmZWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJIicKFERpZmZWZXJzaW9uc1Jlc3BvbnNlEg8KB3VuaWZpZWQYASABKAkiWwoWR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgijAEKF0dldFZlcnNpb25HcmFwaFJlc3BvbnNlEhAKCHdvcmtmbG93GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoFbm9kZXMYAyADKAsyFy5zaWduYWxib3gudjEuR3JhcGhOb2RlEiYKBWVkZ2VzGAQgAygLMhcuc2lnbmFsYm94LnYxLkdyYXBoRWRnZSJwCglHcmFwaE5vZGUSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRraW5kGAMgASgJEg4KBnBhcmVudBgEIAEoCRINCgVsYWJlbBgFIAEoCRIMCgRsaW5lGAYgASgFEg4KBmNvbHVtbhgHIAEoBSJCCglHcmFwaEVkZ2USDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRraW5kGAMgASgJEg0KBWxhYmVsGAQgASgJIkkKFFBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDgoGcmVhc29uGAMgASgJIkEKFVBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyI7ChZVbnBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiQwoXVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cimwEKE1N0b3BXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIOCgZyZWFzb24YAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIPCgdkcnlfcnVuGAUgASgIEhoKDWV4cGVjdGVkX29wZW4YBiABKANIAIgBAUIQCg5fZXhwZWN0ZWRfb3BlbiKCAwoUU3RvcFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSIgoFYmF0Y2gYAiABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSDwoHY3JlYXRlZBgDIAEoCBIOCgZwYXVzZWQYBCABKAgSOgoEb3BlbhgFIAMoCzIsLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXNwb25zZS5PcGVuRW50cnkSEAoIZWxpZ2libGUYBiABKAMSEQoJdW5jaGFuZ2VkGAcgASgDEi0KB3ByZXZpZXcYCCADKAsyHC5zaWduYWxib3gudjEuSW5lbGlnaWJsZVJ1bnMSEgoKc3RhcnRlZF9ieRgJIAEoCRIqCgV0aW1lchgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyGisKCU9wZW5FbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIjoKFURlbGV0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJIhgKFkRlbGV0ZVdvcmtmbG93UmVzcG9uc2UiigEKCEZ1bmN0aW9uEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIMCgRoYXNoGAMgASgJEgwKBHNpemUYBCABKAMSEQoJcHVibGlzaGVyGAUgASgJEjAKDHB1Ymxpc2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiWAoWUHVibGlzaEZ1bmN0aW9uUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIOCgZzb3VyY2UYBCABKAkigQEKF1B1Ymxpc2hGdW5jdGlvblJlc3BvbnNlEigKCGZ1bmN0aW9uGAEgASgLMhYuc2lnbmFsYm94LnYxLkZ1bmN0aW9uEg8KB2NyZWF0ZWQYAiABKAgSKwoKdmlvbGF0aW9ucxgDIAMoCzIXLnNpZ25hbGJveC52MS5WaW9sYXRpb24iegoUTGlzdEZ1bmN0aW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJEgwKBG5hbWUYBSABKAkSDgoGbGF0ZXN0GAYgASgIIlsKFUxpc3RGdW5jdGlvbnNSZXNwb25zZRIpCglmdW5jdGlvbnMYASADKAsyFi5zaWduYWxib3gudjEuRnVuY3Rpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkQKEkdldEZ1bmN0aW9uUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSDwoHdmVyc2lvbhgDIAEoCSLbAQoTR2V0RnVuY3Rpb25SZXNwb25zZRIoCghmdW5jdGlvbhgBIAEoCzIWLnNpZ25hbGJveC52MS5GdW5jdGlvbhIOCgZzb3VyY2UYAiABKAkSKwoHdXNlZF9ieRgDIAMoCzIaLnNpZ25hbGJveC52MS5GdW5jdGlvblVzZXISLQoMaW5wdXRfc2NoZW1hGAQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIuCg1vdXRwdXRfc2NoZW1hGAUgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZSJBCgxGdW5jdGlvblVzZXISEAoId29ya2Zsb3cYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZsYXRlc3QYAyABKAgiRwoVRGVsZXRlRnVuY3Rpb25SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJIhgKFkRlbGV0ZUZ1bmN0aW9uUmVzcG9uc2Uyow0KD1dvcmtmbG93U2VydmljZRJmChBWYWxpZGF0ZVdvcmtmbG93EiUuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0GiYuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXNwb25zZSIDkAIBEkwKCVNhdmVEcmFmdBIeLnNpZ25hbGJveC52MS5TYXZlRHJhZnRSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlNhdmVEcmFmdFJlc3BvbnNlEl4KD1B1Ymxpc2hXb3JrZmxvdxIkLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlB1Ymxpc2hXb3JrZmxvd1Jlc3BvbnNlEl0KDUxpc3RXb3JrZmxvd3MSIi5zaWduYWxib3gudjEuTGlzdFdvcmtmbG93c1JlcXVlc3QaIy5zaWduYWxib3gudjEuTGlzdFdvcmtmbG93c1Jlc3BvbnNlIgOQAgESXQoNRmluZFdvcmtmbG93cxIiLnNpZ25hbGJveC52MS5GaW5kV29ya2Zsb3dzUmVxdWVzdBojLnNpZ25hbGJveC52MS5GaW5kV29ya2Zsb3dzUmVzcG9uc2UiA5ACARJXCgtHZXRXb3JrZmxvdxIgLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd1JlcXVlc3QaIS5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dSZXNwb25zZSIDkAIBEmMKD0dldFdvcmtmbG93R3JpZBIkLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd0dyaWRSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93R3JpZFJlc3BvbnNlIgOQAgESWgoMTGlzdFZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkxpc3RWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVzcG9uc2UiA5ACARJaCgxEaWZmVmVyc2lvbnMSIS5zaWduYWxib3gudjEuRGlmZlZlcnNpb25zUmVxdWVzdBoiLnNpZ25hbGJveC52MS5EaWZmVmVyc2lvbnNSZXNwb25zZSIDkAIBEmMKD0dldFZlcnNpb25HcmFwaBIkLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uR3JhcGhSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkdldFZlcnNpb25HcmFwaFJlc3BvbnNlIgOQAgESWAoNUGF1c2VXb3JrZmxvdxIiLnNpZ25hbGJveC52MS5QYXVzZVdvcmtmbG93UmVxdWVzdBojLnNpZ25hbGJveC52MS5QYXVzZVdvcmtmbG93UmVzcG9uc2USXgoPVW5wYXVzZVdvcmtmbG93EiQuc2lnbmFsYm94LnYxLlVucGF1c2VXb3JrZmxvd1JlcXVlc3QaJS5zaWduYWxib3gudjEuVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USVQoMU3RvcFdvcmtmbG93EiEuc2lnbmFsYm94LnYxLlN0b3BXb3JrZmxvd1JlcXVlc3QaIi5zaWduYWxib3gudjEuU3RvcFdvcmtmbG93UmVzcG9uc2USWwoORGVsZXRlV29ya2Zsb3cSIy5zaWduYWxib3gudjEuRGVsZXRlV29ya2Zsb3dSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVzcG9uc2USXgoPUHVibGlzaEZ1bmN0aW9uEiQuc2lnbmFsYm94LnYxLlB1Ymxpc2hGdW5jdGlvblJlcXVlc3QaJS5zaWduYWxib3gudjEuUHVibGlzaEZ1bmN0aW9uUmVzcG9uc2USXQoNTGlzdEZ1bmN0aW9ucxIiLnNpZ25hbGJveC52MS5MaXN0RnVuY3Rpb25zUmVxdWVzdBojLnNpZ25hbGJveC52MS5MaXN0RnVuY3Rpb25zUmVzcG9uc2UiA5ACARJXCgtHZXRGdW5jdGlvbhIgLnNpZ25hbGJveC52MS5HZXRGdW5jdGlvblJlcXVlc3QaIS5zaWduYWxib3gudjEuR2V0RnVuY3Rpb25SZXNwb25zZSIDkAIBElsKDkRlbGV0ZUZ1bmN0aW9uEiMuc2lnbmFsYm94LnYxLkRlbGV0ZUZ1bmN0aW9uUmVxdWVzdBokLnNpZ25hbGJveC52MS5EZWxldGVGdW5jdGlvblJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_batch, file_signalbox_v1_types]);
+  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSKnAgoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRIqCgVzdGF0cxgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzEg8KB3Byb2plY3QYCyABKAkitgMKDVdvcmtmbG93U3RhdHMSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7CghzdGF0dXNlcxgDIAMoCzIpLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzLlN0YXR1c2VzRW50cnkSGQoMc3VjY2Vzc19yYXRlGAQgASgBSACIAQESJgoDcDUwGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA3A5NRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZzYW1wbGUYByABKAMSKgoJbGFzdF9ydW5zGAggAygLMhcuc2lnbmFsYm94LnYxLlJlY2VudFJ1bhIMCgRvcGVuGAkgASgDEg0KBXN0dWNrGAogASgDEgwKBG1vcmUYCyADKAkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg8KDV9zdWNjZXNzX3JhdGUihQEKCVJlY2VudFJ1bhIKCgJpZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIt8BCg9Xb3JrZmxvd1ZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRIMCgRoYXNoGAIgASgJEhEKCXB1Ymxpc2hlchgDIAEoCRIwCgxwdWJsaXNoX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNvdXJjZRgFIAEoCRItCgxpbnB1dF9zY2hlbWEYBiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEikKCXJlc291cmNlcxgHIAMoCzIWLnNpZ25hbGJveC52MS5SZXNvdXJjZSJiCghSZXNvdXJjZRILCgN1cmkYASABKAkSDAoEaGFzaBgCIAEoCRIMCgRzaXplGAMgASgDEi0KCWxvYWRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiVgoVQXNzaXN0RG9jdW1lbnRSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEgwKBGxpbmUYAyABKAUSDgoGY29sdW1uGAQgASgFIl4KFkFzc2lzdERvY3VtZW50UmVzcG9uc2USLQoLY29tcGxldGlvbnMYASADKAsyGC5zaWduYWxib3gudjEuQ29tcGxldGlvbhIVCg1kb2N1bWVudGF0aW9uGAIgASgJInQKCkNvbXBsZXRpb24SDQoFbGFiZWwYASABKAkSDAoEa2luZBgCIAEoCRIOCgZkZXRhaWwYAyABKAkSFQoNZG9jdW1lbnRhdGlvbhgEIAEoCRIMCgR0ZXh0GAUgASgJEhQKDHN0YXJ0X2NvbHVtbhgGIAEoBSKpAQoXVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSPwoFZmlsZXMYAyADKAsyMC5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QuRmlsZXNFbnRyeRosCgpGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEihwEKGFZhbGlkYXRlV29ya2Zsb3dSZXNwb25zZRINCgV2YWxpZBgBIAEoCBIrCgp2aW9sYXRpb25zGAIgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbhIQCgh3b3JrZmxvdxgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEgwKBGhhc2gYBSABKAkimwEKEFNhdmVEcmFmdFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSOAoFZmlsZXMYAyADKAsyKS5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVxdWVzdC5GaWxlc0VudHJ5GiwKCkZpbGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJqChFTYXZlRHJhZnRSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIrCgp2aW9sYXRpb25zGAIgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbiK5AQoWUHVibGlzaFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCgh3b3JrZmxvdxgDIAEoCRI+CgVmaWxlcxgEIAMoCzIvLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXF1ZXN0LkZpbGVzRW50cnkaLAoKRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrEBChdQdWJsaXNoV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIPCgdjcmVhdGVkGAMgASgIEisKCnZpb2xhdGlvbnMYBCADKAsyFy5zaWduYWxib3gudjEuVmlvbGF0aW9uIqwBChRMaXN0V29ya2Zsb3dzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEgwKBHRleHQYBCABKAkSDgoGc3RhdGVzGAUgAygJEg0KBXN0YXRzGAYgASgIEi8KDHN0YXRzX3dpbmRvdxgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJbChVMaXN0V29ya2Zsb3dzUmVzcG9uc2USKQoJd29ya2Zsb3dzGAEgAygLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJbChRGaW5kV29ya2Zsb3dzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgR0ZXh0GAMgASgJEg4KBnN0YXRlcxgEIAMoCSJbChVGaW5kV29ya2Zsb3dzUmVzcG9uc2USKQoJd29ya2Zsb3dzGAEgAygLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKIAQoSR2V0V29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRINCgVkcmFmdBgEIAEoCBIvCgxzdGF0c193aW5kb3cYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24isQEKE0dldFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSLgoHdmVyc2lvbhgCIAEoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFAoMZHJhZnRfc291cmNlGAMgASgJEioKBXRpbWVyGAQgASgLMhsuc2lnbmFsYm94LnYxLldvcmtmbG93VGltZXIiWgoWR2V0V29ya2Zsb3dHcmlkUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDAoEcnVucxgEIAEoBSKMAQoXR2V0V29ya2Zsb3dHcmlkUmVzcG9uc2USJQoFdGFza3MYASADKAsyFi5zaWduYWxib3gudjEuR3JpZFRhc2sSIwoEcnVucxgCIAMoCzIVLnNpZ25hbGJveC52MS5HcmlkUnVuEiUKBWNlbGxzGAMgAygLMhYuc2lnbmFsYm94LnYxLkdyaWRDZWxsIjcKCEdyaWRUYXNrEg8KB3BvaW50ZXIYASABKAkSDAoEdGFzaxgCIAEoCRIMCgRraW5kGAMgASgJIqUBCgdHcmlkUnVuEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDgoGc3RhdHVzGAMgASgJEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdwYXJ0aWFsGAYgASgIIoMBCghHcmlkQ2VsbBILCgNydW4YASABKAUSDAoEdGFzaxgCIAEoBRIOCgZzdGF0dXMYAyABKAkSDQoFY291bnQYBCABKAMSEAoIYXR0ZW1wdHMYBSABKAMSKwoIZHVyYXRpb24YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iiAIKDVdvcmtmbG93VGltZXISDAoEY3JvbhgBIAEoCRIoCgVldmVyeRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgVhZnRlchgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgpuZXh0X3RpbWVzGAQgAygLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglsYXN0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWZpcmVkGAYgASgDEg4KBm1pc3NlZBgHIAEoAxIXCg91bmtub3duX2JlY2F1c2UYCCABKAkiXwoTTGlzdFZlcnNpb25zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImAKFExpc3RWZXJzaW9uc1Jlc3BvbnNlEi8KCHZlcnNpb25zGAEgAygLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiUgoTRGlmZlZlcnNpb25zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEgwKBGZyb20YAyABKAkSCgoCdG8YBCABKAkiJwoURGlmZlZlcnNpb25zUmVzcG9uc2USDwoHdW5pZmllZBgBIAEoCSJbChZHZXRWZXJzaW9uR3JhcGhSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRINCgVkcmFmdBgEIAEoCCKMAQoXR2V0VmVyc2lvbkdyYXBoUmVzcG9uc2USEAoId29ya2Zsb3cYASABKAkSDwoHdmVyc2lvbhgCIAEoCRImCgVub2RlcxgDIAMoCzIXLnNpZ25hbGJveC52MS5HcmFwaE5vZGUSJgoFZWRnZXMYBCADKAsyFy5zaWduYWxib3gudjEuR3JhcGhFZGdlInAKCUdyYXBoTm9kZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBGtpbmQYAyABKAkSDgoGcGFyZW50GAQgASgJEg0KBWxhYmVsGAUgASgJEgwKBGxpbmUYBiABKAUSDgoGY29sdW1uGAcgASgFIkIKCUdyYXBoRWRnZRIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEgwKBGtpbmQYAyABKAkSDQoFbGFiZWwYBCABKAkiSQoUUGF1c2VXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIOCgZyZWFzb24YAyABKAkiQQoVUGF1c2VXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93IjsKFlVucGF1c2VXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCSJDChdVbnBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyKbAQoTU3RvcFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg4KBnJlYXNvbhgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEg8KB2RyeV9ydW4YBSABKAgSGgoNZXhwZWN0ZWRfb3BlbhgGIAEoA0gAiAEBQhAKDl9leHBlY3RlZF9vcGVuIoIDChRTdG9wV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIiCgViYXRjaBgCIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaBIPCgdjcmVhdGVkGAMgASgIEg4KBnBhdXNlZBgEIAEoCBI6CgRvcGVuGAUgAygLMiwuc2lnbmFsYm94LnYxLlN0b3BXb3JrZmxvd1Jlc3BvbnNlLk9wZW5FbnRyeRIQCghlbGlnaWJsZRgGIAEoAxIRCgl1bmNoYW5nZWQYByABKAMSLQoHcHJldmlldxgIIAMoCzIcLnNpZ25hbGJveC52MS5JbmVsaWdpYmxlUnVucxISCgpzdGFydGVkX2J5GAkgASgJEioKBXRpbWVyGAogASgLMhsuc2lnbmFsYm94LnYxLldvcmtmbG93VGltZXIaKwoJT3BlbkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiOgoVRGVsZXRlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiGAoWRGVsZXRlV29ya2Zsb3dSZXNwb25zZSKKAQoIRnVuY3Rpb24SDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgwKBGhhc2gYAyABKAkSDAoEc2l6ZRgEIAEoAxIRCglwdWJsaXNoZXIYBSABKAkSMAoMcHVibGlzaF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJYChZQdWJsaXNoRnVuY3Rpb25SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg4KBnNvdXJjZRgEIAEoCSKBAQoXUHVibGlzaEZ1bmN0aW9uUmVzcG9uc2USKAoIZnVuY3Rpb24YASABKAsyFi5zaWduYWxib3gudjEuRnVuY3Rpb24SDwoHY3JlYXRlZBgCIAEoCBIrCgp2aW9sYXRpb25zGAMgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbiJ6ChRMaXN0RnVuY3Rpb25zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEgwKBHRleHQYBCABKAkSDAoEbmFtZRgFIAEoCRIOCgZsYXRlc3QYBiABKAgiWwoVTGlzdEZ1bmN0aW9uc1Jlc3BvbnNlEikKCWZ1bmN0aW9ucxgBIAMoCzIWLnNpZ25hbGJveC52MS5GdW5jdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiRAoSR2V0RnVuY3Rpb25SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJItsBChNHZXRGdW5jdGlvblJlc3BvbnNlEigKCGZ1bmN0aW9uGAEgASgLMhYuc2lnbmFsYm94LnYxLkZ1bmN0aW9uEg4KBnNvdXJjZRgCIAEoCRIrCgd1c2VkX2J5GAMgAygLMhouc2lnbmFsYm94LnYxLkZ1bmN0aW9uVXNlchItCgxpbnB1dF9zY2hlbWEYBCABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEi4KDW91dHB1dF9zY2hlbWEYBSABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlIkEKDEZ1bmN0aW9uVXNlchIQCgh3b3JrZmxvdxgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg4KBmxhdGVzdBgDIAEoCCJHChVEZWxldGVGdW5jdGlvblJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiGAoWRGVsZXRlRnVuY3Rpb25SZXNwb25zZTKFDgoPV29ya2Zsb3dTZXJ2aWNlEmYKEFZhbGlkYXRlV29ya2Zsb3cSJS5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QaJi5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1Jlc3BvbnNlIgOQAgESYAoOQXNzaXN0RG9jdW1lbnQSIy5zaWduYWxib3gudjEuQXNzaXN0RG9jdW1lbnRSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkFzc2lzdERvY3VtZW50UmVzcG9uc2UiA5ACARJMCglTYXZlRHJhZnQSHi5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVxdWVzdBofLnNpZ25hbGJveC52MS5TYXZlRHJhZnRSZXNwb25zZRJeCg9QdWJsaXNoV29ya2Zsb3cSJC5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXNwb25zZRJdCg1MaXN0V29ya2Zsb3dzEiIuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXNwb25zZSIDkAIBEl0KDUZpbmRXb3JrZmxvd3MSIi5zaWduYWxib3gudjEuRmluZFdvcmtmbG93c1JlcXVlc3QaIy5zaWduYWxib3gudjEuRmluZFdvcmtmbG93c1Jlc3BvbnNlIgOQAgESVwoLR2V0V29ya2Zsb3cSIC5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dSZXF1ZXN0GiEuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93UmVzcG9uc2UiA5ACARJjCg9HZXRXb3JrZmxvd0dyaWQSJC5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dHcmlkUmVxdWVzdBolLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd0dyaWRSZXNwb25zZSIDkAIBEloKDExpc3RWZXJzaW9ucxIhLnNpZ25hbGJveC52MS5MaXN0VmVyc2lvbnNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkxpc3RWZXJzaW9uc1Jlc3BvbnNlIgOQAgESWgoMRGlmZlZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkRpZmZWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuRGlmZlZlcnNpb25zUmVzcG9uc2UiA5ACARJjCg9HZXRWZXJzaW9uR3JhcGgSJC5zaWduYWxib3gudjEuR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBolLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uR3JhcGhSZXNwb25zZSIDkAIBElgKDVBhdXNlV29ya2Zsb3cSIi5zaWduYWxib3gudjEuUGF1c2VXb3JrZmxvd1JlcXVlc3QaIy5zaWduYWxib3gudjEuUGF1c2VXb3JrZmxvd1Jlc3BvbnNlEl4KD1VucGF1c2VXb3JrZmxvdxIkLnNpZ25hbGJveC52MS5VbnBhdXNlV29ya2Zsb3dSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlVucGF1c2VXb3JrZmxvd1Jlc3BvbnNlElUKDFN0b3BXb3JrZmxvdxIhLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlN0b3BXb3JrZmxvd1Jlc3BvbnNlElsKDkRlbGV0ZVdvcmtmbG93EiMuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVxdWVzdBokLnNpZ25hbGJveC52MS5EZWxldGVXb3JrZmxvd1Jlc3BvbnNlEl4KD1B1Ymxpc2hGdW5jdGlvbhIkLnNpZ25hbGJveC52MS5QdWJsaXNoRnVuY3Rpb25SZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlB1Ymxpc2hGdW5jdGlvblJlc3BvbnNlEl0KDUxpc3RGdW5jdGlvbnMSIi5zaWduYWxib3gudjEuTGlzdEZ1bmN0aW9uc1JlcXVlc3QaIy5zaWduYWxib3gudjEuTGlzdEZ1bmN0aW9uc1Jlc3BvbnNlIgOQAgESVwoLR2V0RnVuY3Rpb24SIC5zaWduYWxib3gudjEuR2V0RnVuY3Rpb25SZXF1ZXN0GiEuc2lnbmFsYm94LnYxLkdldEZ1bmN0aW9uUmVzcG9uc2UiA5ACARJbCg5EZWxldGVGdW5jdGlvbhIjLnNpZ25hbGJveC52MS5EZWxldGVGdW5jdGlvblJlcXVlc3QaJC5zaWduYWxib3gudjEuRGVsZXRlRnVuY3Rpb25SZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_batch, file_signalbox_v1_types]);
 
 /**
  * Workflow is the record of one workflow definition.
@@ -338,6 +338,120 @@ export const ResourceSchema: GenMessage<Resource> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_workflow, 4);
 
 /**
+ * @generated from message signalbox.v1.AssistDocumentRequest
+ */
+export type AssistDocumentRequest = Message<"signalbox.v1.AssistDocumentRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * The text of the document, which may have any errors.
+   *
+   * @generated from field: string source = 2;
+   */
+  source: string;
+
+  /**
+   * The position: a line, and a column in characters, both from 1.
+   *
+   * @generated from field: int32 line = 3;
+   */
+  line: number;
+
+  /**
+   * @generated from field: int32 column = 4;
+   */
+  column: number;
+};
+
+/**
+ * Describes the message signalbox.v1.AssistDocumentRequest.
+ * Use `create(AssistDocumentRequestSchema)` to create a new message.
+ */
+export const AssistDocumentRequestSchema: GenMessage<AssistDocumentRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 5);
+
+/**
+ * @generated from message signalbox.v1.AssistDocumentResponse
+ */
+export type AssistDocumentResponse = Message<"signalbox.v1.AssistDocumentResponse"> & {
+  /**
+   * What may be written at the position, the most probable first.
+   *
+   * @generated from field: repeated signalbox.v1.Completion completions = 1;
+   */
+  completions: Completion[];
+
+  /**
+   * Markdown about what is at the position; empty if there is nothing to say.
+   *
+   * @generated from field: string documentation = 2;
+   */
+  documentation: string;
+};
+
+/**
+ * Describes the message signalbox.v1.AssistDocumentResponse.
+ * Use `create(AssistDocumentResponseSchema)` to create a new message.
+ */
+export const AssistDocumentResponseSchema: GenMessage<AssistDocumentResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 6);
+
+/**
+ * Completion is what may be written at a position of a document.
+ *
+ * @generated from message signalbox.v1.Completion
+ */
+export type Completion = Message<"signalbox.v1.Completion"> & {
+  /**
+   * @generated from field: string label = 1;
+   */
+  label: string;
+
+  /**
+   * key, value, reference, variable or function.
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * One line; may be empty.
+   *
+   * @generated from field: string detail = 3;
+   */
+  detail: string;
+
+  /**
+   * Markdown; may be empty.
+   *
+   * @generated from field: string documentation = 4;
+   */
+  documentation: string;
+
+  /**
+   * What is written, in place of the text from the start column to the position.
+   *
+   * @generated from field: string text = 5;
+   */
+  text: string;
+
+  /**
+   * @generated from field: int32 start_column = 6;
+   */
+  startColumn: number;
+};
+
+/**
+ * Describes the message signalbox.v1.Completion.
+ * Use `create(CompletionSchema)` to create a new message.
+ */
+export const CompletionSchema: GenMessage<Completion> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 7);
+
+/**
  * @generated from message signalbox.v1.ValidateWorkflowRequest
  */
 export type ValidateWorkflowRequest = Message<"signalbox.v1.ValidateWorkflowRequest"> & {
@@ -366,7 +480,7 @@ export type ValidateWorkflowRequest = Message<"signalbox.v1.ValidateWorkflowRequ
  * Use `create(ValidateWorkflowRequestSchema)` to create a new message.
  */
 export const ValidateWorkflowRequestSchema: GenMessage<ValidateWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 5);
+  messageDesc(file_signalbox_v1_workflow, 8);
 
 /**
  * @generated from message signalbox.v1.ValidateWorkflowResponse
@@ -409,7 +523,7 @@ export type ValidateWorkflowResponse = Message<"signalbox.v1.ValidateWorkflowRes
  * Use `create(ValidateWorkflowResponseSchema)` to create a new message.
  */
 export const ValidateWorkflowResponseSchema: GenMessage<ValidateWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 6);
+  messageDesc(file_signalbox_v1_workflow, 9);
 
 /**
  * @generated from message signalbox.v1.SaveDraftRequest
@@ -438,7 +552,7 @@ export type SaveDraftRequest = Message<"signalbox.v1.SaveDraftRequest"> & {
  * Use `create(SaveDraftRequestSchema)` to create a new message.
  */
 export const SaveDraftRequestSchema: GenMessage<SaveDraftRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 7);
+  messageDesc(file_signalbox_v1_workflow, 10);
 
 /**
  * @generated from message signalbox.v1.SaveDraftResponse
@@ -460,7 +574,7 @@ export type SaveDraftResponse = Message<"signalbox.v1.SaveDraftResponse"> & {
  * Use `create(SaveDraftResponseSchema)` to create a new message.
  */
 export const SaveDraftResponseSchema: GenMessage<SaveDraftResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 8);
+  messageDesc(file_signalbox_v1_workflow, 11);
 
 /**
  * @generated from message signalbox.v1.PublishWorkflowRequest
@@ -498,7 +612,7 @@ export type PublishWorkflowRequest = Message<"signalbox.v1.PublishWorkflowReques
  * Use `create(PublishWorkflowRequestSchema)` to create a new message.
  */
 export const PublishWorkflowRequestSchema: GenMessage<PublishWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 9);
+  messageDesc(file_signalbox_v1_workflow, 12);
 
 /**
  * @generated from message signalbox.v1.PublishWorkflowResponse
@@ -532,7 +646,7 @@ export type PublishWorkflowResponse = Message<"signalbox.v1.PublishWorkflowRespo
  * Use `create(PublishWorkflowResponseSchema)` to create a new message.
  */
 export const PublishWorkflowResponseSchema: GenMessage<PublishWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 10);
+  messageDesc(file_signalbox_v1_workflow, 13);
 
 /**
  * @generated from message signalbox.v1.ListWorkflowsRequest
@@ -589,7 +703,7 @@ export type ListWorkflowsRequest = Message<"signalbox.v1.ListWorkflowsRequest"> 
  * Use `create(ListWorkflowsRequestSchema)` to create a new message.
  */
 export const ListWorkflowsRequestSchema: GenMessage<ListWorkflowsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 11);
+  messageDesc(file_signalbox_v1_workflow, 14);
 
 /**
  * @generated from message signalbox.v1.ListWorkflowsResponse
@@ -613,7 +727,7 @@ export type ListWorkflowsResponse = Message<"signalbox.v1.ListWorkflowsResponse"
  * Use `create(ListWorkflowsResponseSchema)` to create a new message.
  */
 export const ListWorkflowsResponseSchema: GenMessage<ListWorkflowsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 12);
+  messageDesc(file_signalbox_v1_workflow, 15);
 
 /**
  * @generated from message signalbox.v1.FindWorkflowsRequest
@@ -651,7 +765,7 @@ export type FindWorkflowsRequest = Message<"signalbox.v1.FindWorkflowsRequest"> 
  * Use `create(FindWorkflowsRequestSchema)` to create a new message.
  */
 export const FindWorkflowsRequestSchema: GenMessage<FindWorkflowsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 13);
+  messageDesc(file_signalbox_v1_workflow, 16);
 
 /**
  * @generated from message signalbox.v1.FindWorkflowsResponse
@@ -675,7 +789,7 @@ export type FindWorkflowsResponse = Message<"signalbox.v1.FindWorkflowsResponse"
  * Use `create(FindWorkflowsResponseSchema)` to create a new message.
  */
 export const FindWorkflowsResponseSchema: GenMessage<FindWorkflowsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 14);
+  messageDesc(file_signalbox_v1_workflow, 17);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowRequest
@@ -720,7 +834,7 @@ export type GetWorkflowRequest = Message<"signalbox.v1.GetWorkflowRequest"> & {
  * Use `create(GetWorkflowRequestSchema)` to create a new message.
  */
 export const GetWorkflowRequestSchema: GenMessage<GetWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 15);
+  messageDesc(file_signalbox_v1_workflow, 18);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowResponse
@@ -758,7 +872,7 @@ export type GetWorkflowResponse = Message<"signalbox.v1.GetWorkflowResponse"> & 
  * Use `create(GetWorkflowResponseSchema)` to create a new message.
  */
 export const GetWorkflowResponseSchema: GenMessage<GetWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 16);
+  messageDesc(file_signalbox_v1_workflow, 19);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowGridRequest
@@ -796,7 +910,7 @@ export type GetWorkflowGridRequest = Message<"signalbox.v1.GetWorkflowGridReques
  * Use `create(GetWorkflowGridRequestSchema)` to create a new message.
  */
 export const GetWorkflowGridRequestSchema: GenMessage<GetWorkflowGridRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 17);
+  messageDesc(file_signalbox_v1_workflow, 20);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowGridResponse
@@ -830,7 +944,7 @@ export type GetWorkflowGridResponse = Message<"signalbox.v1.GetWorkflowGridRespo
  * Use `create(GetWorkflowGridResponseSchema)` to create a new message.
  */
 export const GetWorkflowGridResponseSchema: GenMessage<GetWorkflowGridResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 18);
+  messageDesc(file_signalbox_v1_workflow, 21);
 
 /**
  * GridTask is one task of a grid.
@@ -865,7 +979,7 @@ export type GridTask = Message<"signalbox.v1.GridTask"> & {
  * Use `create(GridTaskSchema)` to create a new message.
  */
 export const GridTaskSchema: GenMessage<GridTask> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 19);
+  messageDesc(file_signalbox_v1_workflow, 22);
 
 /**
  * GridRun is one run of a grid.
@@ -915,7 +1029,7 @@ export type GridRun = Message<"signalbox.v1.GridRun"> & {
  * Use `create(GridRunSchema)` to create a new message.
  */
 export const GridRunSchema: GenMessage<GridRun> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 20);
+  messageDesc(file_signalbox_v1_workflow, 23);
 
 /**
  * GridCell is what one task did in one run.
@@ -969,7 +1083,7 @@ export type GridCell = Message<"signalbox.v1.GridCell"> & {
  * Use `create(GridCellSchema)` to create a new message.
  */
 export const GridCellSchema: GenMessage<GridCell> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 21);
+  messageDesc(file_signalbox_v1_workflow, 24);
 
 /**
  * WorkflowTimer is the schedule by which a workflow is started at certain times. Exactly one of cron, every and after
@@ -1040,7 +1154,7 @@ export type WorkflowTimer = Message<"signalbox.v1.WorkflowTimer"> & {
  * Use `create(WorkflowTimerSchema)` to create a new message.
  */
 export const WorkflowTimerSchema: GenMessage<WorkflowTimer> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 22);
+  messageDesc(file_signalbox_v1_workflow, 25);
 
 /**
  * @generated from message signalbox.v1.ListVersionsRequest
@@ -1072,7 +1186,7 @@ export type ListVersionsRequest = Message<"signalbox.v1.ListVersionsRequest"> & 
  * Use `create(ListVersionsRequestSchema)` to create a new message.
  */
 export const ListVersionsRequestSchema: GenMessage<ListVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 23);
+  messageDesc(file_signalbox_v1_workflow, 26);
 
 /**
  * @generated from message signalbox.v1.ListVersionsResponse
@@ -1094,7 +1208,7 @@ export type ListVersionsResponse = Message<"signalbox.v1.ListVersionsResponse"> 
  * Use `create(ListVersionsResponseSchema)` to create a new message.
  */
 export const ListVersionsResponseSchema: GenMessage<ListVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 24);
+  messageDesc(file_signalbox_v1_workflow, 27);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsRequest
@@ -1130,7 +1244,7 @@ export type DiffVersionsRequest = Message<"signalbox.v1.DiffVersionsRequest"> & 
  * Use `create(DiffVersionsRequestSchema)` to create a new message.
  */
 export const DiffVersionsRequestSchema: GenMessage<DiffVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 25);
+  messageDesc(file_signalbox_v1_workflow, 28);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsResponse
@@ -1149,7 +1263,7 @@ export type DiffVersionsResponse = Message<"signalbox.v1.DiffVersionsResponse"> 
  * Use `create(DiffVersionsResponseSchema)` to create a new message.
  */
 export const DiffVersionsResponseSchema: GenMessage<DiffVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 26);
+  messageDesc(file_signalbox_v1_workflow, 29);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphRequest
@@ -1187,7 +1301,7 @@ export type GetVersionGraphRequest = Message<"signalbox.v1.GetVersionGraphReques
  * Use `create(GetVersionGraphRequestSchema)` to create a new message.
  */
 export const GetVersionGraphRequestSchema: GenMessage<GetVersionGraphRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 27);
+  messageDesc(file_signalbox_v1_workflow, 30);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphResponse
@@ -1229,7 +1343,7 @@ export type GetVersionGraphResponse = Message<"signalbox.v1.GetVersionGraphRespo
  * Use `create(GetVersionGraphResponseSchema)` to create a new message.
  */
 export const GetVersionGraphResponseSchema: GenMessage<GetVersionGraphResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 28);
+  messageDesc(file_signalbox_v1_workflow, 31);
 
 /**
  * GraphNode is a task of a document, the catch of a try, the start or the end.
@@ -1291,7 +1405,7 @@ export type GraphNode = Message<"signalbox.v1.GraphNode"> & {
  * Use `create(GraphNodeSchema)` to create a new message.
  */
 export const GraphNodeSchema: GenMessage<GraphNode> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 29);
+  messageDesc(file_signalbox_v1_workflow, 32);
 
 /**
  * GraphEdge is a possible step from one node to another.
@@ -1333,7 +1447,7 @@ export type GraphEdge = Message<"signalbox.v1.GraphEdge"> & {
  * Use `create(GraphEdgeSchema)` to create a new message.
  */
 export const GraphEdgeSchema: GenMessage<GraphEdge> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 30);
+  messageDesc(file_signalbox_v1_workflow, 33);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowRequest
@@ -1360,7 +1474,7 @@ export type PauseWorkflowRequest = Message<"signalbox.v1.PauseWorkflowRequest"> 
  * Use `create(PauseWorkflowRequestSchema)` to create a new message.
  */
 export const PauseWorkflowRequestSchema: GenMessage<PauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 31);
+  messageDesc(file_signalbox_v1_workflow, 34);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowResponse
@@ -1377,7 +1491,7 @@ export type PauseWorkflowResponse = Message<"signalbox.v1.PauseWorkflowResponse"
  * Use `create(PauseWorkflowResponseSchema)` to create a new message.
  */
 export const PauseWorkflowResponseSchema: GenMessage<PauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 32);
+  messageDesc(file_signalbox_v1_workflow, 35);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowRequest
@@ -1399,7 +1513,7 @@ export type UnpauseWorkflowRequest = Message<"signalbox.v1.UnpauseWorkflowReques
  * Use `create(UnpauseWorkflowRequestSchema)` to create a new message.
  */
 export const UnpauseWorkflowRequestSchema: GenMessage<UnpauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 33);
+  messageDesc(file_signalbox_v1_workflow, 36);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowResponse
@@ -1416,7 +1530,7 @@ export type UnpauseWorkflowResponse = Message<"signalbox.v1.UnpauseWorkflowRespo
  * Use `create(UnpauseWorkflowResponseSchema)` to create a new message.
  */
 export const UnpauseWorkflowResponseSchema: GenMessage<UnpauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 34);
+  messageDesc(file_signalbox_v1_workflow, 37);
 
 /**
  * @generated from message signalbox.v1.StopWorkflowRequest
@@ -1469,7 +1583,7 @@ export type StopWorkflowRequest = Message<"signalbox.v1.StopWorkflowRequest"> & 
  * Use `create(StopWorkflowRequestSchema)` to create a new message.
  */
 export const StopWorkflowRequestSchema: GenMessage<StopWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 35);
+  messageDesc(file_signalbox_v1_workflow, 38);
 
 /**
  * @generated from message signalbox.v1.StopWorkflowResponse
@@ -1553,7 +1667,7 @@ export type StopWorkflowResponse = Message<"signalbox.v1.StopWorkflowResponse"> 
  * Use `create(StopWorkflowResponseSchema)` to create a new message.
  */
 export const StopWorkflowResponseSchema: GenMessage<StopWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 36);
+  messageDesc(file_signalbox_v1_workflow, 39);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowRequest
@@ -1575,7 +1689,7 @@ export type DeleteWorkflowRequest = Message<"signalbox.v1.DeleteWorkflowRequest"
  * Use `create(DeleteWorkflowRequestSchema)` to create a new message.
  */
 export const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 37);
+  messageDesc(file_signalbox_v1_workflow, 40);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowResponse
@@ -1588,7 +1702,7 @@ export type DeleteWorkflowResponse = Message<"signalbox.v1.DeleteWorkflowRespons
  * Use `create(DeleteWorkflowResponseSchema)` to create a new message.
  */
 export const DeleteWorkflowResponseSchema: GenMessage<DeleteWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 38);
+  messageDesc(file_signalbox_v1_workflow, 41);
 
 /**
  * Function is one version of a function in the catalog of a project.
@@ -1640,7 +1754,7 @@ export type Function = Message<"signalbox.v1.Function"> & {
  * Use `create(FunctionSchema)` to create a new message.
  */
 export const FunctionSchema: GenMessage<Function> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 39);
+  messageDesc(file_signalbox_v1_workflow, 42);
 
 /**
  * @generated from message signalbox.v1.PublishFunctionRequest
@@ -1678,7 +1792,7 @@ export type PublishFunctionRequest = Message<"signalbox.v1.PublishFunctionReques
  * Use `create(PublishFunctionRequestSchema)` to create a new message.
  */
 export const PublishFunctionRequestSchema: GenMessage<PublishFunctionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 40);
+  messageDesc(file_signalbox_v1_workflow, 43);
 
 /**
  * @generated from message signalbox.v1.PublishFunctionResponse
@@ -1707,7 +1821,7 @@ export type PublishFunctionResponse = Message<"signalbox.v1.PublishFunctionRespo
  * Use `create(PublishFunctionResponseSchema)` to create a new message.
  */
 export const PublishFunctionResponseSchema: GenMessage<PublishFunctionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 41);
+  messageDesc(file_signalbox_v1_workflow, 44);
 
 /**
  * @generated from message signalbox.v1.ListFunctionsRequest
@@ -1757,7 +1871,7 @@ export type ListFunctionsRequest = Message<"signalbox.v1.ListFunctionsRequest"> 
  * Use `create(ListFunctionsRequestSchema)` to create a new message.
  */
 export const ListFunctionsRequestSchema: GenMessage<ListFunctionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 42);
+  messageDesc(file_signalbox_v1_workflow, 45);
 
 /**
  * @generated from message signalbox.v1.ListFunctionsResponse
@@ -1781,7 +1895,7 @@ export type ListFunctionsResponse = Message<"signalbox.v1.ListFunctionsResponse"
  * Use `create(ListFunctionsResponseSchema)` to create a new message.
  */
 export const ListFunctionsResponseSchema: GenMessage<ListFunctionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 43);
+  messageDesc(file_signalbox_v1_workflow, 46);
 
 /**
  * @generated from message signalbox.v1.GetFunctionRequest
@@ -1810,7 +1924,7 @@ export type GetFunctionRequest = Message<"signalbox.v1.GetFunctionRequest"> & {
  * Use `create(GetFunctionRequestSchema)` to create a new message.
  */
 export const GetFunctionRequestSchema: GenMessage<GetFunctionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 44);
+  messageDesc(file_signalbox_v1_workflow, 47);
 
 /**
  * @generated from message signalbox.v1.GetFunctionResponse
@@ -1853,7 +1967,7 @@ export type GetFunctionResponse = Message<"signalbox.v1.GetFunctionResponse"> & 
  * Use `create(GetFunctionResponseSchema)` to create a new message.
  */
 export const GetFunctionResponseSchema: GenMessage<GetFunctionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 45);
+  messageDesc(file_signalbox_v1_workflow, 48);
 
 /**
  * FunctionUser is a published version of a workflow that calls a function.
@@ -1884,7 +1998,7 @@ export type FunctionUser = Message<"signalbox.v1.FunctionUser"> & {
  * Use `create(FunctionUserSchema)` to create a new message.
  */
 export const FunctionUserSchema: GenMessage<FunctionUser> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 46);
+  messageDesc(file_signalbox_v1_workflow, 49);
 
 /**
  * @generated from message signalbox.v1.DeleteFunctionRequest
@@ -1913,7 +2027,7 @@ export type DeleteFunctionRequest = Message<"signalbox.v1.DeleteFunctionRequest"
  * Use `create(DeleteFunctionRequestSchema)` to create a new message.
  */
 export const DeleteFunctionRequestSchema: GenMessage<DeleteFunctionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 47);
+  messageDesc(file_signalbox_v1_workflow, 50);
 
 /**
  * @generated from message signalbox.v1.DeleteFunctionResponse
@@ -1926,7 +2040,7 @@ export type DeleteFunctionResponse = Message<"signalbox.v1.DeleteFunctionRespons
  * Use `create(DeleteFunctionResponseSchema)` to create a new message.
  */
 export const DeleteFunctionResponseSchema: GenMessage<DeleteFunctionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 48);
+  messageDesc(file_signalbox_v1_workflow, 51);
 
 /**
  * WorkflowService manages workflow definitions: drafts, and immutable published versions.
@@ -1944,6 +2058,17 @@ export const WorkflowService: GenService<{
     methodKind: "unary";
     input: typeof ValidateWorkflowRequestSchema;
     output: typeof ValidateWorkflowResponseSchema;
+  },
+  /**
+   * AssistDocument returns what an editor shows at a position of a document that is being written: what may be written
+   * there, and the documentation of what is there. It accepts any text and stores nothing.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.AssistDocument
+   */
+  assistDocument: {
+    methodKind: "unary";
+    input: typeof AssistDocumentRequestSchema;
+    output: typeof AssistDocumentResponseSchema;
   },
   /**
    * SaveDraft stores a document as the draft of its workflow. A draft may have violations of severity error, but must
