@@ -99,12 +99,14 @@ cases:
 		require.Zero(t, c.code, c.out.String()+c.err.String())
 	}
 	for name, want := range map[string]string{
-		"alone": "name a file with a copy of it: resources: {'" + address + "': FILE}",
-		"gone":  "read the copy of " + address, "up": "read the copy of " + address,
+		"gone": "read the copy of " + address, "up": "read the copy of " + address,
 	} {
 		requireRefusal(t, shell.run(t, "workflow", "test", filepath.Join(root, name)), exit.Failed, want)
 	}
-	c := shell.run(t, "workflow", "graph", filepath.Join(root, "remote.yaml"))
+	c := shell.run(t, "workflow", "test", filepath.Join(root, "alone"))
+	require.Equal(t, exit.Failed, c.code)
+	require.Equal(t, 1, strings.Count(c.out.String(), "resources: {'"+address+"': FILE}"), c.out.String())
+	c = shell.run(t, "workflow", "graph", filepath.Join(root, "remote.yaml"))
 	require.Zero(t, c.code, c.err.String())
 	require.Contains(t, c.out.String(), "getOrder")
 }

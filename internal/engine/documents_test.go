@@ -54,15 +54,32 @@ func (s *fakeSource) Resources(_ context.Context, hashes []string) (map[string][
 
 func (s *fakeSource) put(t *testing.T, source string) string {
 	t.Helper()
-	doc, problems := dsl.Parse([]byte(source))
-	require.False(t, problems.HasErrors(), problems)
+	return s.putWith(t, source, nil)
+}
+
+// putWith puts a document with the texts that it refers to, which read returns by their URIs.
+func (s *fakeSource) putWith(t *testing.T, source string, read func(uri string) []byte) string {
+	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.texts == nil {
 		s.texts = map[string][]byte{}
 	}
-	s.texts[doc.Hash()] = doc.Canonical()
-	return doc.Hash()
+	resources := dsl.NewResources()
+	for {
+		doc, problems := dsl.Parse([]byte(source), dsl.WithResources(resources))
+		missing := resources.Missing()
+		if len(missing) == 0 {
+			require.False(t, problems.HasErrors(), problems)
+			s.texts[doc.Hash()] = doc.Canonical()
+			return doc.Hash()
+		}
+		for _, reference := range missing {
+			content := read(reference.URI)
+			resources.Add(reference.URI, content)
+			s.texts[dsl.ContentHash(content)] = content
+		}
+	}
 }
 
 func source(value int) string {

@@ -77,7 +77,11 @@ func scenarios(t *testing.T) *fakeSource {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		s.put(t, string(text))
+		s.putWith(t, string(text), func(uri string) []byte {
+			content, err := os.ReadFile(filepath.Join(filepath.Dir(file), uri))
+			require.NoError(t, err)
+			return content
+		})
 	}
 	return s
 }

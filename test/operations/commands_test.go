@@ -77,6 +77,8 @@ func (w *watched) subject(t *testing.T, alert string) string {
 		w.awaitProblem(t, strings.ToLower(alert))
 		w.names["KEY"] = w.operate(t, "problem", "show", w.names["ID"], "-o", "json", "-q", ".failureGroup")
 		return w.names["ID"]
+	case "RunsRetrying":
+		return w.again(t)
 	case "DeadLetters", "InboxLag":
 		return "4711"
 	case "WebhookDeliveriesFailing":

@@ -209,13 +209,12 @@ func runIncidents() map[string]incident {
 		"a task that fails again and again": {
 			parts: parts{workers: 1, args: []string{"--runs-retrying-attempts", "3"}},
 			breaks: func(t *testing.T, w *watched) {
-				w.names["ID"] = w.Start(t, w.Publish(t, platform.Document("again", retriesForever)), "").GetId()
 				w.faulted = time.Now()
-				w.awaitProblem(t, "RUN_RETRYING")
+				w.names["ID"] = w.again(t)
 			},
 			alerts: []expected{{
 				name: "RunsRetrying", severity: "ticket", sees: []string{"RUN_RETRYING", "refused"},
-				fixes:    []string{`signalbox problem acknowledge ID --note "the partner is closed until Monday"`},
+				fixes:    []string{`signalbox problem acknowledge PROBLEM --note "the partner is closed until Monday"`},
 				verifies: []string{"acknowledged"},
 			}},
 		},
@@ -262,6 +261,15 @@ const retriesForever = `  - attempt:
         - refuse: {raise: {error: {type: 'https://example.com/errors/refused', status: 503, title: refused}}}
       catch: {retry: {delay: {seconds: 1}}}
 `
+
+// again starts a run that attempts a failing task again and again, waits for its problem, and returns the run's ID.
+func (w *watched) again(t *testing.T) string {
+	t.Helper()
+	id := w.Start(t, w.Publish(t, platform.Document("again", retriesForever)), "").GetId()
+	w.awaitProblem(t, "RUN_RETRYING")
+	w.names["PROBLEM"] = w.names["ID"]
+	return id
+}
 
 // block polls the task queue of the project default under the ID of a worker, as one with a deadlock in its code does.
 func (w *watched) block(t *testing.T) {

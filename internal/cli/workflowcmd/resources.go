@@ -42,7 +42,6 @@ func (d document) resolveWith(known map[string]string) resolved {
 				continue
 			}
 			if reference.Kind != dsl.ReferenceFile {
-				out.postponed = append(out.postponed, reference)
 				resources.Postpone(reference.URI)
 				out.postponed = append(out.postponed, reference)
 				continue
