@@ -35,7 +35,7 @@ func commands(t *testing.T, alert, section string) (list []string) {
 
 // placeholder is a name in capitals that a reader of a runbook replaces.
 var placeholder = regexp.MustCompile(
-	`\b(SERVER:8080|WORKER:8080|TEMPORAL:7233|ALERTMANAGER:9093|NAME|WORKFLOW|WEBHOOK|ID|KEY|URL)\b`)
+	`\b(SERVER:8080|WORKER:8080|TEMPORAL:7233|ALERTMANAGER:9093|NAME|WORKFLOW|PROBLEM|WEBHOOK|ID|KEY|URL)\b`)
 
 // shell returns a command of a runbook as it is to be executed on this platform: as written, with the placeholders
 // replaced.
