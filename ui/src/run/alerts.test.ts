@@ -129,8 +129,8 @@ describe('what an open run waits for', () => {
   it('has one retry for the steps in the same try, and says how often it failed', () => {
     const retry = { step: 1n, task: 'pay', failed: 2n, limit: 5n }
     const waits = [2n, 3n].map((step) => ({ kind: 'call', step, retry }))
-    expect(only({ waits }).title).toBe('Task pay fails and is attempted again: 2 of at most 5 attempts failed')
-    expect(only({ waits: [{ kind: 'retry', retry: { ...retry, limit: 0n } }] }).title).toBe(
+    expect(only({ waits })?.title).toBe('Task pay fails and is attempted again: 2 of at most 5 attempts failed')
+    expect(only({ waits: [{ kind: 'retry', retry: { ...retry, limit: 0n } }] })?.title).toBe(
       'Task pay fails and is attempted again: 2 attempts failed',
     )
   })
