@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/openapi"
 	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	data "github.com/signalbox-dev/signalbox/dsl/internal/value" // value is a type here
 )
 
 // OpenAPICall calls an operation of a service that a description in the format OpenAPI or Swagger describes. The
@@ -73,44 +74,22 @@ func (c *OpenAPICall) Request(arguments map[string]any, budget int64) (*OpenAPIR
 
 // concealed returns a value with a mark in place of each Opaque.
 func concealed(v any) any {
-	switch v := v.(type) {
-	case Opaque:
-		return openapi.Secret{Value: v}
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = concealed(item)
+	return data.Replace(v, func(leaf any) any {
+		if opaque, is := leaf.(Opaque); is {
+			return openapi.Secret{Value: opaque}
 		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, member := range v {
-			out[name] = concealed(member)
-		}
-		return out
-	}
-	return v
+		return leaf
+	})
 }
 
 // revealed is the inverse of concealed.
 func revealed(v any) any {
-	switch v := v.(type) {
-	case openapi.Secret:
-		return v.Value
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = revealed(item)
+	return data.Replace(v, func(leaf any) any {
+		if secret, is := leaf.(openapi.Secret); is {
+			return secret.Value
 		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, member := range v {
-			out[name] = revealed(member)
-		}
-		return out
-	}
-	return v
+		return leaf
+	})
 }
 
 // opaqueText joins the parts of a text to a string, or to an Opaque if there are secrets.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl/internal/schemacost"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	data "github.com/signalbox-dev/signalbox/dsl/internal/value" // value is a type here
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
@@ -324,23 +325,12 @@ func shorten(s string) string {
 
 // forSchema converts big integers into the form that the schema library accepts for numbers of any size.
 func forSchema(v any) any {
-	switch v := v.(type) {
-	case *big.Int:
-		return json.Number(v.String())
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = forSchema(e)
+	return data.Replace(v, func(leaf any) any {
+		if n, is := leaf.(*big.Int); is {
+			return json.Number(n.String())
 		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = forSchema(e)
-		}
-		return out
-	}
-	return v
+		return leaf
+	})
 }
 
 // pointer joins names to a JSON pointer (RFC 6901).

@@ -355,20 +355,4 @@ func lookUp(v any, path []string) any {
 	return v
 }
 
-func clone(v any) any {
-	switch v := v.(type) {
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = clone(item)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, member := range v {
-			out[name] = clone(member)
-		}
-		return out
-	}
-	return v
-}
+func clone(v any) any { return value.Replace(v, func(leaf any) any { return leaf }) }

@@ -58,6 +58,25 @@ func Normalize(v any) any {
 	return normalizeOther(v)
 }
 
+// Replace returns a copy of a value in which leaf has replaced each part that is neither an array nor an object.
+func Replace(v any, leaf func(any) any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = Replace(item, leaf)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, member := range v {
+			out[key] = Replace(member, leaf)
+		}
+		return out
+	}
+	return leaf(v)
+}
+
 func normalizeOther(v any) any {
 	rv := reflect.ValueOf(v)
 	switch {
