@@ -74,7 +74,9 @@ func TestRequestsThatAreNotServedDegradeTheConnection(t *testing.T) {
 			require.Equal(t, was.Generation, s.Generation)
 			require.Equal(t, was.Workers[0].Since, s.Workers[0].Since)
 			require.Zero(t, s.Statistics.Outages)
-			require.Equal(t, r.log.count("Temporal connection degraded"), r.log.count("Temporal connection no longer degraded"))
+			r.until(t, func(conn.Status) bool { // the log follows the status
+				return r.log.count("Temporal connection degraded") == r.log.count("Temporal connection no longer degraded")
+			})
 			require.Contains(t, r.log.String(), "kind=limited error=")
 		})
 	}
