@@ -92,15 +92,15 @@ func newCommands(ctx context.Context, p *process) (*sandbox.Sandbox, string) {
 	return commands, ""
 }
 
-// permittedPrograms returns the kinds of programs that a project may execute: those of the configuration, and its own.
-func permittedPrograms(projects projectReader, configured []string) func(ctx context.Context, name string) ([]string,
-	error) {
-	return func(ctx context.Context, name string) ([]string, error) {
+// permittedPrograms returns the programs that a project may execute: of the kinds of the configuration, and of its own.
+func permittedPrograms(projects projectReader, configured []string) func(ctx context.Context,
+	name string) (engine.PermittedPrograms, error) {
+	return func(ctx context.Context, name string) (engine.PermittedPrograms, error) {
 		p, err := projects.GetProject(ctx, name)
 		if err != nil {
-			return nil, err
+			return engine.PermittedPrograms{}, err
 		}
-		return permittedKinds(p, configured), nil
+		return engine.PermittedPrograms{Kinds: permittedKinds(p, configured), Images: p.Settings.Images}, nil
 	}
 }
 

@@ -103,9 +103,12 @@ const serverLimit = "none"
 // noRunners permits a project no programs.
 const noRunners = "none"
 
+// anyImage does not restrict the images of a project.
+const anyImage = "any"
+
 type projectSetFlags struct {
 	description, maxSteps, maxGeneration string
-	runners                              []string
+	runners, images                      []string
 	endPoison                            bool
 }
 
@@ -122,7 +125,8 @@ seconds; limits of steps and of generations apply to runs that start afterwards.
   signalbox project set shop --end-poison
   signalbox project set shop --end-poison=false
   signalbox project set shop --runners script,shell
-  signalbox project set shop --runners none`,
+  signalbox project set shop --runners none
+  signalbox project set shop --runners container --images 'alpine:*,registry.example.com/**'`,
 		Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return setProject(cmd, s, args[0], flags)
@@ -136,6 +140,8 @@ seconds; limits of steps and of generations apply to runs that start afterwards.
 	cmd.Flags().BoolVar(&flags.endPoison, "end-poison", false, "terminate runs with the verdict POISON")
 	cmd.Flags().StringSliceVar(&flags.runners, "runners", nil,
 		"`kinds`"+` of programs that its workflows may run: script, shell, container; "none": no programs`)
+	cmd.Flags().StringSliceVar(&flags.images, "images", nil,
+		"`patterns`"+` of the images that its containers may use, beside those of each runner; "any": no further restriction`)
 	s.BindServer(cmd)
 	return cmd
 }
@@ -169,8 +175,15 @@ func setProject(cmd *cobra.Command, s *invocation.Invocation, name string, flags
 			request.Runners.Kinds = nil
 		}
 	}
+	if cmd.Flags().Changed("images") {
+		request.Images, changed = &signalboxv1.ImagePatterns{Patterns: flags.images}, true
+		if slices.Equal(flags.images, []string{anyImage}) {
+			request.Images.Patterns = nil
+		}
+	}
 	if !changed {
-		return exit.Usagef("nothing to set: give --description, --max-steps, --max-generation, --end-poison or --runners")
+		return exit.Usagef("nothing to set: give --description, --max-steps, --max-generation, --end-poison, --runners or " +
+			"--images")
 	}
 	response, err := invocation.Call(cmd.Context(), s, s.Projects().UpdateProject, request, "set project %q", name)
 	if err != nil {
@@ -198,6 +211,14 @@ func limitText(limit int64) string {
 	return strconv.FormatInt(limit, 10)
 }
 
+// imagePatterns returns the patterns of the images of a project, as a text.
+func imagePatterns(patterns []string) string {
+	if len(patterns) == 0 {
+		return anyImage + " that the runner permits"
+	}
+	return strings.Join(patterns, ", ")
+}
+
 // runnerKinds returns the kinds of programs that a project permits, as a text.
 func runnerKinds(kinds []string) string {
 	if len(kinds) == 0 {
@@ -216,5 +237,6 @@ func printProject(s *invocation.Invocation, project *signalboxv1.Project) error 
 		{Name: "max generation", Value: limitText(project.GetSettings().GetMaxGeneration())},
 		{Name: "end poison", Value: strconv.FormatBool(project.GetSettings().GetEndPoison())},
 		{Name: "runners", Value: runnerKinds(project.GetSettings().GetRunners())},
+		{Name: "images", Value: imagePatterns(project.GetSettings().GetImages())},
 	})
 }

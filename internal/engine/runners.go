@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/image"
 )
 
 // Programs executes the programs of runs.
@@ -140,19 +141,43 @@ func NewRunnerConnection(base conn.Options, keys *keyring.Ring, serverID string,
 	return conn.New(base)
 }
 
+// PermittedPrograms are the programs that a project may execute.
+type PermittedPrograms struct {
+	Kinds []string
+	// Images are patterns of the images of containers. Empty: no restriction but that of the runner.
+	Images []string
+}
+
+// image returns the error of a container whose image the project does not permit.
+func (p PermittedPrograms) image(r flow.PermitRequest) error {
+	if r.Image == "" || len(p.Images) == 0 {
+		return nil
+	}
+	name, err := image.FullName(r.Image)
+	if err == nil && image.Permitted(p.Images, name) {
+		return nil
+	}
+	return flow.CallError(flow.CategoryRefused, dsl.Error{
+		Type: dsl.ErrorTypeAuthorization, Status: http.StatusForbidden, Title: "Image not permitted",
+		Detail: fmt.Sprintf("project %q does not permit the image %.200q; an administrator permits it with "+
+			"`signalbox project set %s --images %s`", r.Project, r.Image, r.Project,
+			strings.Join(append(slices.Clone(p.Images), "PATTERN"), ",")),
+	}, err)
+}
+
 // permit is the activity that decides whether a project may execute a program.
 func (w *Workers) permit(ctx context.Context, r flow.PermitRequest) error {
 	permitted, err := w.opts.Runners(ctx, r.Project)
 	if err != nil {
 		return err // Temporal repeats it
 	}
-	if slices.Contains(permitted, r.Kind) {
-		return nil
+	if slices.Contains(permitted.Kinds, r.Kind) {
+		return permitted.image(r)
 	}
 	return flow.CallError(flow.CategoryRefused, dsl.Error{
 		Type: dsl.ErrorTypeAuthorization, Status: http.StatusForbidden, Title: "Program not permitted",
 		Detail: fmt.Sprintf("project %q does not permit programs of the kind %s; an administrator enables them with "+
 			"`signalbox project set %s --runners %s`", r.Project, r.Kind, r.Project,
-			strings.Join(append(slices.Clone(permitted), r.Kind), ",")),
+			strings.Join(append(slices.Clone(permitted.Kinds), r.Kind), ",")),
 	}, nil)
 }

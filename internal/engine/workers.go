@@ -86,8 +86,8 @@ type WorkerOptions struct {
 	Turns *Turns
 	// Quota grants steps. nil: runs have no quota of steps.
 	Quota Quota
-	// Runners returns the kinds of programs that a project may execute. nil: none.
-	Runners func(ctx context.Context, project string) ([]string, error)
+	// Runners returns the programs that a project may execute. nil: none.
+	Runners func(ctx context.Context, project string) (PermittedPrograms, error)
 	// Timers measures the timers of runs. nil: they are not measured. It must not block.
 	Timers flow.Timers
 	// Extend registers further workflows and activities on each new worker of a project's task queue. May be nil.

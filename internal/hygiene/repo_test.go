@@ -92,8 +92,8 @@ func TestBinariesStaySmall(t *testing.T) {
 		limit    int64
 		banned   []string
 	}{
-		{"SIGNALBOX_SERVER_BIN", 84 * mib, []string{"go.temporal.io/server"}},
-		{"SIGNALBOX_BIN", 192 * mib, nil},
+		{"SIGNALBOX_SERVER_BIN", 90 * mib, []string{"go.temporal.io/server"}},
+		{"SIGNALBOX_BIN", 200 * mib, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.variable, func(t *testing.T) {

@@ -42,6 +42,9 @@ type Settings struct {
 	EndPoison bool
 	// Runners are the kinds of programs that runs may execute, beside those that the servers permit in all projects.
 	Runners []string
+	// Images are patterns of the images that containers may use, beside the restriction of each runner. Empty: no further
+	// restriction.
+	Images []string
 }
 
 // MostGenerations is the most that MaxGeneration may be: a run has the workflows of all its ancestors in its row.
@@ -56,6 +59,8 @@ type Change struct {
 	MaxGeneration *int64 `json:"maxGeneration,omitempty"`
 	// Runners replaces the kinds.
 	Runners *[]string `json:"runners,omitempty"`
+	// Images replaces the patterns.
+	Images *[]string `json:"images,omitempty"`
 }
 
 // RunnerKinds returns the kinds of programs that a project may permit.
@@ -125,7 +130,8 @@ func (s *Service) Update(ctx context.Context, name string, change Change) (Proje
 func (c Change) check(name string) error {
 	if c == (Change{}) {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
-			"the update of project %q changes nothing: set description, max_steps, max_generation, end_poison or runners",
+			"the update of project %q changes nothing: set description, max_steps, max_generation, end_poison, runners or "+
+				"images",
 			name)
 	}
 	if c.MaxSteps != nil && *c.MaxSteps < 0 {
@@ -139,6 +145,10 @@ func (c Change) check(name string) error {
 			"max_generation %d of project %q is not between 0 and %d: use 0 for the limit of the servers, or a number of "+
 				"starts", *c.MaxGeneration, name, MostGenerations).
 			WithField("max_generation", "is not between 0 and %d", MostGenerations)
+	}
+	if c.Images != nil && slices.Contains(*c.Images, "") {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"images of project %q: a pattern is empty; ** permits all images", name).WithField("images", "has an empty pattern")
 	}
 	if c.Runners == nil {
 		return nil

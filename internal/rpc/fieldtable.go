@@ -51,7 +51,7 @@ func newFieldTable() fieldTable {
 	document := fieldLimit{Bytes: bySize}
 	return fieldTable{
 		// lists and maps
-		"kinds": words, "states": words, "statuses": words, "stuck": words,
+		"kinds": words, "patterns": words, "states": words, "statuses": words, "stuck": words,
 		"types": {Count: maxWords, Bytes: textBytes, Set: true}, "columns": {Count: maxWords, Bytes: wordBytes},
 		"delivery_ids":            {Count: 1000, Bytes: wordBytes, Set: true},
 		"run_ids":                 {Count: batch.MaxIDs, Bytes: textBytes},

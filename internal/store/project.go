@@ -16,7 +16,7 @@ func projectFields(p *project.Project) sqlrow.Fields {
 		"name", &p.Name, "description", &p.Description, "created_at", sqlrow.TimeInto(&p.CreatedAt),
 		"max_steps", &p.Settings.MaxSteps, "end_poison", &p.Settings.EndPoison,
 		"max_generation", &p.Settings.MaxGeneration,
-		"runners", sqlrow.JSONInto(&p.Settings.Runners),
+		"runners", sqlrow.JSONInto(&p.Settings.Runners), "images", sqlrow.JSONInto(&p.Settings.Images),
 	)
 }
 
@@ -45,19 +45,23 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change project.C
 			return p, err
 		}
 	}
-	var runners any
-	if change.Runners != nil {
-		if runners, err = sqlrow.AsJSON(*change.Runners, false); err != nil {
-			return p, err
+	list := func(given *[]string) (value any) {
+		if given != nil && err == nil {
+			value, err = sqlrow.AsJSON(*given, false)
 		}
+		return value
+	}
+	runners, images := list(change.Runners), list(change.Images)
+	if err != nil {
+		return p, err
 	}
 	err = s.db.Write(ctx, "update project", func(ctx context.Context, c sqldb.Conn) (err error) {
 		p, err = sqlrow.One(ctx, c, `
 			UPDATE projects SET description = COALESCE($2, description), max_steps = COALESCE($3, max_steps),
 			end_poison = COALESCE($4, end_poison), max_generation = COALESCE($5, max_generation),
-			runners = COALESCE($6, runners)
+			runners = COALESCE($6, runners), images = COALESCE($7, images)
 			WHERE name = $1 RETURNING `+sqlrow.Columns(projectFields),
-			[]any{name, change.Description, change.MaxSteps, change.EndPoison, change.MaxGeneration, runners},
+			[]any{name, change.Description, change.MaxSteps, change.EndPoison, change.MaxGeneration, runners, images},
 			sqlrow.Scan(projectFields), func() error {
 				return ledger.NoProject(name)
 			})

@@ -125,7 +125,10 @@ type ProjectSettings struct {
 	MaxGeneration int64 `protobuf:"varint,4,opt,name=max_generation,json=maxGeneration,proto3" json:"max_generation,omitempty"`
 	// Kinds of programs that runs of the project may execute: script, shell, container. The servers may permit further
 	// ones in all projects (runner.kinds).
-	Runners       []string `protobuf:"bytes,3,rep,name=runners,proto3" json:"runners,omitempty"`
+	Runners []string `protobuf:"bytes,3,rep,name=runners,proto3" json:"runners,omitempty"`
+	// Patterns of the images that programs of the kind container may use, beside the restriction of each runner. Empty for
+	// no further restriction.
+	Images        []string `protobuf:"bytes,5,rep,name=images,proto3" json:"images,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -188,6 +191,13 @@ func (x *ProjectSettings) GetRunners() []string {
 	return nil
 }
 
+func (x *ProjectSettings) GetImages() []string {
+	if x != nil {
+		return x.Images
+	}
+	return nil
+}
+
 // RunnerKinds is a list of kinds of programs.
 type RunnerKinds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -234,6 +244,52 @@ func (x *RunnerKinds) GetKinds() []string {
 	return nil
 }
 
+// ImagePatterns is a list of patterns of images.
+type ImagePatterns struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// See ProjectSettings.images. * stands for any text without a slash, and ** for any text. Empty for no restriction.
+	Patterns      []string `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImagePatterns) Reset() {
+	*x = ImagePatterns{}
+	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImagePatterns) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImagePatterns) ProtoMessage() {}
+
+func (x *ImagePatterns) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImagePatterns.ProtoReflect.Descriptor instead.
+func (*ImagePatterns) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ImagePatterns) GetPatterns() []string {
+	if x != nil {
+		return x.Patterns
+	}
+	return nil
+}
+
 type CreateProjectRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -244,7 +300,7 @@ type CreateProjectRequest struct {
 
 func (x *CreateProjectRequest) Reset() {
 	*x = CreateProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	mi := &file_signalbox_v1_project_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -256,7 +312,7 @@ func (x *CreateProjectRequest) String() string {
 func (*CreateProjectRequest) ProtoMessage() {}
 
 func (x *CreateProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	mi := &file_signalbox_v1_project_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -269,7 +325,7 @@ func (x *CreateProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateProjectRequest.ProtoReflect.Descriptor instead.
 func (*CreateProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateProjectRequest) GetName() string {
@@ -295,7 +351,7 @@ type CreateProjectResponse struct {
 
 func (x *CreateProjectResponse) Reset() {
 	*x = CreateProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[4]
+	mi := &file_signalbox_v1_project_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -307,7 +363,7 @@ func (x *CreateProjectResponse) String() string {
 func (*CreateProjectResponse) ProtoMessage() {}
 
 func (x *CreateProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[4]
+	mi := &file_signalbox_v1_project_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -320,7 +376,7 @@ func (x *CreateProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateProjectResponse.ProtoReflect.Descriptor instead.
 func (*CreateProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateProjectResponse) GetProject() *Project {
@@ -340,7 +396,7 @@ type ListProjectsRequest struct {
 
 func (x *ListProjectsRequest) Reset() {
 	*x = ListProjectsRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[5]
+	mi := &file_signalbox_v1_project_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -352,7 +408,7 @@ func (x *ListProjectsRequest) String() string {
 func (*ListProjectsRequest) ProtoMessage() {}
 
 func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[5]
+	mi := &file_signalbox_v1_project_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -365,7 +421,7 @@ func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsRequest.ProtoReflect.Descriptor instead.
 func (*ListProjectsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListProjectsRequest) GetPageSize() int32 {
@@ -392,7 +448,7 @@ type ListProjectsResponse struct {
 
 func (x *ListProjectsResponse) Reset() {
 	*x = ListProjectsResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[6]
+	mi := &file_signalbox_v1_project_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -404,7 +460,7 @@ func (x *ListProjectsResponse) String() string {
 func (*ListProjectsResponse) ProtoMessage() {}
 
 func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[6]
+	mi := &file_signalbox_v1_project_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -417,7 +473,7 @@ func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsResponse.ProtoReflect.Descriptor instead.
 func (*ListProjectsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListProjectsResponse) GetProjects() []*Project {
@@ -443,7 +499,7 @@ type GetProjectRequest struct {
 
 func (x *GetProjectRequest) Reset() {
 	*x = GetProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[7]
+	mi := &file_signalbox_v1_project_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -455,7 +511,7 @@ func (x *GetProjectRequest) String() string {
 func (*GetProjectRequest) ProtoMessage() {}
 
 func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[7]
+	mi := &file_signalbox_v1_project_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -468,7 +524,7 @@ func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectRequest.ProtoReflect.Descriptor instead.
 func (*GetProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetProjectRequest) GetName() string {
@@ -487,7 +543,7 @@ type GetProjectResponse struct {
 
 func (x *GetProjectResponse) Reset() {
 	*x = GetProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[8]
+	mi := &file_signalbox_v1_project_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +555,7 @@ func (x *GetProjectResponse) String() string {
 func (*GetProjectResponse) ProtoMessage() {}
 
 func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[8]
+	mi := &file_signalbox_v1_project_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +568,7 @@ func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectResponse.ProtoReflect.Descriptor instead.
 func (*GetProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetProjectResponse) GetProject() *Project {
@@ -532,14 +588,16 @@ type UpdateProjectRequest struct {
 	// 0 to 1000; see ProjectSettings.
 	MaxGeneration *int64 `protobuf:"varint,6,opt,name=max_generation,json=maxGeneration,proto3,oneof" json:"max_generation,omitempty"`
 	// Replaces the kinds of programs that runs may execute.
-	Runners       *RunnerKinds `protobuf:"bytes,5,opt,name=runners,proto3" json:"runners,omitempty"`
+	Runners *RunnerKinds `protobuf:"bytes,5,opt,name=runners,proto3" json:"runners,omitempty"`
+	// Replaces the patterns of images.
+	Images        *ImagePatterns `protobuf:"bytes,7,opt,name=images,proto3" json:"images,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateProjectRequest) Reset() {
 	*x = UpdateProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[9]
+	mi := &file_signalbox_v1_project_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +609,7 @@ func (x *UpdateProjectRequest) String() string {
 func (*UpdateProjectRequest) ProtoMessage() {}
 
 func (x *UpdateProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[9]
+	mi := &file_signalbox_v1_project_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +622,7 @@ func (x *UpdateProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateProjectRequest.ProtoReflect.Descriptor instead.
 func (*UpdateProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UpdateProjectRequest) GetName() string {
@@ -609,6 +667,13 @@ func (x *UpdateProjectRequest) GetRunners() *RunnerKinds {
 	return nil
 }
 
+func (x *UpdateProjectRequest) GetImages() *ImagePatterns {
+	if x != nil {
+		return x.Images
+	}
+	return nil
+}
+
 type UpdateProjectResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       *Project               `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -618,7 +683,7 @@ type UpdateProjectResponse struct {
 
 func (x *UpdateProjectResponse) Reset() {
 	*x = UpdateProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[10]
+	mi := &file_signalbox_v1_project_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +695,7 @@ func (x *UpdateProjectResponse) String() string {
 func (*UpdateProjectResponse) ProtoMessage() {}
 
 func (x *UpdateProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[10]
+	mi := &file_signalbox_v1_project_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +708,7 @@ func (x *UpdateProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateProjectResponse.ProtoReflect.Descriptor instead.
 func (*UpdateProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UpdateProjectResponse) GetProject() *Project {
@@ -668,7 +733,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[11]
+	mi := &file_signalbox_v1_project_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +745,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[11]
+	mi := &file_signalbox_v1_project_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +758,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListAnnotationsRequest) GetProject() string {
@@ -736,7 +801,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[12]
+	mi := &file_signalbox_v1_project_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -748,7 +813,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[12]
+	mi := &file_signalbox_v1_project_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -761,7 +826,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*Annotation {
@@ -801,7 +866,7 @@ type Annotation struct {
 
 func (x *Annotation) Reset() {
 	*x = Annotation{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[13]
+	mi := &file_signalbox_v1_project_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +878,7 @@ func (x *Annotation) String() string {
 func (*Annotation) ProtoMessage() {}
 
 func (x *Annotation) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[13]
+	mi := &file_signalbox_v1_project_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +891,7 @@ func (x *Annotation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Annotation.ProtoReflect.Descriptor instead.
 func (*Annotation) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Annotation) GetKind() string {
@@ -884,15 +949,18 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x129\n" +
 	"\bsettings\x18\x05 \x01(\v2\x1d.signalbox.v1.ProjectSettingsR\bsettings\x12\x14\n" +
-	"\x05roles\x18\x06 \x03(\tR\x05roles\"\x8e\x01\n" +
+	"\x05roles\x18\x06 \x03(\tR\x05roles\"\xa6\x01\n" +
 	"\x0fProjectSettings\x12\x1b\n" +
 	"\tmax_steps\x18\x01 \x01(\x03R\bmaxSteps\x12\x1d\n" +
 	"\n" +
 	"end_poison\x18\x02 \x01(\bR\tendPoison\x12%\n" +
 	"\x0emax_generation\x18\x04 \x01(\x03R\rmaxGeneration\x12\x18\n" +
-	"\arunners\x18\x03 \x03(\tR\arunners\"#\n" +
+	"\arunners\x18\x03 \x03(\tR\arunners\x12\x16\n" +
+	"\x06images\x18\x05 \x03(\tR\x06images\"#\n" +
 	"\vRunnerKinds\x12\x14\n" +
-	"\x05kinds\x18\x01 \x03(\tR\x05kinds\"L\n" +
+	"\x05kinds\x18\x01 \x03(\tR\x05kinds\"+\n" +
+	"\rImagePatterns\x12\x1a\n" +
+	"\bpatterns\x18\x01 \x03(\tR\bpatterns\"L\n" +
 	"\x14CreateProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\"H\n" +
@@ -908,7 +976,7 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\x11GetProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"E\n" +
 	"\x12GetProjectResponse\x12/\n" +
-	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\xb8\x02\n" +
+	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\xed\x02\n" +
 	"\x14UpdateProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\vdescription\x18\x02 \x01(\tH\x00R\vdescription\x88\x01\x01\x12 \n" +
@@ -916,7 +984,8 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\n" +
 	"end_poison\x18\x04 \x01(\bH\x02R\tendPoison\x88\x01\x01\x12*\n" +
 	"\x0emax_generation\x18\x06 \x01(\x03H\x03R\rmaxGeneration\x88\x01\x01\x123\n" +
-	"\arunners\x18\x05 \x01(\v2\x19.signalbox.v1.RunnerKindsR\arunnersB\x0e\n" +
+	"\arunners\x18\x05 \x01(\v2\x19.signalbox.v1.RunnerKindsR\arunners\x123\n" +
+	"\x06images\x18\a \x01(\v2\x1b.signalbox.v1.ImagePatternsR\x06imagesB\x0e\n" +
 	"\f_descriptionB\f\n" +
 	"\n" +
 	"_max_stepsB\r\n" +
@@ -960,52 +1029,54 @@ func file_signalbox_v1_project_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_project_proto_rawDescData
 }
 
-var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_signalbox_v1_project_proto_goTypes = []any{
 	(*Project)(nil),                 // 0: signalbox.v1.Project
 	(*ProjectSettings)(nil),         // 1: signalbox.v1.ProjectSettings
 	(*RunnerKinds)(nil),             // 2: signalbox.v1.RunnerKinds
-	(*CreateProjectRequest)(nil),    // 3: signalbox.v1.CreateProjectRequest
-	(*CreateProjectResponse)(nil),   // 4: signalbox.v1.CreateProjectResponse
-	(*ListProjectsRequest)(nil),     // 5: signalbox.v1.ListProjectsRequest
-	(*ListProjectsResponse)(nil),    // 6: signalbox.v1.ListProjectsResponse
-	(*GetProjectRequest)(nil),       // 7: signalbox.v1.GetProjectRequest
-	(*GetProjectResponse)(nil),      // 8: signalbox.v1.GetProjectResponse
-	(*UpdateProjectRequest)(nil),    // 9: signalbox.v1.UpdateProjectRequest
-	(*UpdateProjectResponse)(nil),   // 10: signalbox.v1.UpdateProjectResponse
-	(*ListAnnotationsRequest)(nil),  // 11: signalbox.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil), // 12: signalbox.v1.ListAnnotationsResponse
-	(*Annotation)(nil),              // 13: signalbox.v1.Annotation
-	(*timestamppb.Timestamp)(nil),   // 14: google.protobuf.Timestamp
+	(*ImagePatterns)(nil),           // 3: signalbox.v1.ImagePatterns
+	(*CreateProjectRequest)(nil),    // 4: signalbox.v1.CreateProjectRequest
+	(*CreateProjectResponse)(nil),   // 5: signalbox.v1.CreateProjectResponse
+	(*ListProjectsRequest)(nil),     // 6: signalbox.v1.ListProjectsRequest
+	(*ListProjectsResponse)(nil),    // 7: signalbox.v1.ListProjectsResponse
+	(*GetProjectRequest)(nil),       // 8: signalbox.v1.GetProjectRequest
+	(*GetProjectResponse)(nil),      // 9: signalbox.v1.GetProjectResponse
+	(*UpdateProjectRequest)(nil),    // 10: signalbox.v1.UpdateProjectRequest
+	(*UpdateProjectResponse)(nil),   // 11: signalbox.v1.UpdateProjectResponse
+	(*ListAnnotationsRequest)(nil),  // 12: signalbox.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil), // 13: signalbox.v1.ListAnnotationsResponse
+	(*Annotation)(nil),              // 14: signalbox.v1.Annotation
+	(*timestamppb.Timestamp)(nil),   // 15: google.protobuf.Timestamp
 }
 var file_signalbox_v1_project_proto_depIdxs = []int32{
-	14, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
+	15, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 1: signalbox.v1.Project.settings:type_name -> signalbox.v1.ProjectSettings
 	0,  // 2: signalbox.v1.CreateProjectResponse.project:type_name -> signalbox.v1.Project
 	0,  // 3: signalbox.v1.ListProjectsResponse.projects:type_name -> signalbox.v1.Project
 	0,  // 4: signalbox.v1.GetProjectResponse.project:type_name -> signalbox.v1.Project
 	2,  // 5: signalbox.v1.UpdateProjectRequest.runners:type_name -> signalbox.v1.RunnerKinds
-	0,  // 6: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
-	14, // 7: signalbox.v1.ListAnnotationsRequest.from:type_name -> google.protobuf.Timestamp
-	14, // 8: signalbox.v1.ListAnnotationsRequest.to:type_name -> google.protobuf.Timestamp
-	13, // 9: signalbox.v1.ListAnnotationsResponse.annotations:type_name -> signalbox.v1.Annotation
-	14, // 10: signalbox.v1.Annotation.start:type_name -> google.protobuf.Timestamp
-	14, // 11: signalbox.v1.Annotation.end:type_name -> google.protobuf.Timestamp
-	3,  // 12: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
-	5,  // 13: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
-	7,  // 14: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
-	9,  // 15: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
-	11, // 16: signalbox.v1.ProjectService.ListAnnotations:input_type -> signalbox.v1.ListAnnotationsRequest
-	4,  // 17: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
-	6,  // 18: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
-	8,  // 19: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
-	10, // 20: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
-	12, // 21: signalbox.v1.ProjectService.ListAnnotations:output_type -> signalbox.v1.ListAnnotationsResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	3,  // 6: signalbox.v1.UpdateProjectRequest.images:type_name -> signalbox.v1.ImagePatterns
+	0,  // 7: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
+	15, // 8: signalbox.v1.ListAnnotationsRequest.from:type_name -> google.protobuf.Timestamp
+	15, // 9: signalbox.v1.ListAnnotationsRequest.to:type_name -> google.protobuf.Timestamp
+	14, // 10: signalbox.v1.ListAnnotationsResponse.annotations:type_name -> signalbox.v1.Annotation
+	15, // 11: signalbox.v1.Annotation.start:type_name -> google.protobuf.Timestamp
+	15, // 12: signalbox.v1.Annotation.end:type_name -> google.protobuf.Timestamp
+	4,  // 13: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
+	6,  // 14: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
+	8,  // 15: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
+	10, // 16: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
+	12, // 17: signalbox.v1.ProjectService.ListAnnotations:input_type -> signalbox.v1.ListAnnotationsRequest
+	5,  // 18: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
+	7,  // 19: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
+	9,  // 20: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
+	11, // 21: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
+	13, // 22: signalbox.v1.ProjectService.ListAnnotations:output_type -> signalbox.v1.ListAnnotationsResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_project_proto_init() }
@@ -1013,14 +1084,14 @@ func file_signalbox_v1_project_proto_init() {
 	if File_signalbox_v1_project_proto != nil {
 		return
 	}
-	file_signalbox_v1_project_proto_msgTypes[9].OneofWrappers = []any{}
+	file_signalbox_v1_project_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_project_proto_rawDesc), len(file_signalbox_v1_project_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

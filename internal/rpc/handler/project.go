@@ -94,6 +94,10 @@ func (h *Projects) UpdateProject(
 		kinds := append([]string{}, runners.GetKinds()...)
 		change.Runners = &kinds
 	}
+	if images := req.Msg.GetImages(); images != nil {
+		patterns := append([]string{}, images.GetPatterns()...)
+		change.Images = &patterns
+	}
 	p, err := h.service.Update(ctx, message.ProjectOf(req.Msg.GetName()), change)
 	return message.Reply(&signalboxv1.UpdateProjectResponse{Project: h.message(ctx, p)}, err)
 }
@@ -124,7 +128,7 @@ func (h *Projects) message(ctx context.Context, p project.Project) *signalboxv1.
 		Name: p.Name, Description: p.Description, TaskQueue: h.taskQueue(p.Name), CreateTime: message.Timestamp(p.CreatedAt),
 		Settings: &signalboxv1.ProjectSettings{
 			MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison, MaxGeneration: p.Settings.MaxGeneration,
-			Runners: p.Settings.Runners,
+			Runners: p.Settings.Runners, Images: p.Settings.Images,
 		},
 		Roles: roles,
 	}

@@ -7,9 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
-	"slices"
-	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/sandbox/image"
 )
 
 // Pull policies of images.
@@ -19,70 +18,23 @@ const (
 	PullNever        = "never"
 )
 
-// fullName returns the name of an image with its registry and its tag, as Docker completes it.
-func fullName(image string) string {
-	name, digest, pinned := strings.Cut(image, "@")
-	first, _, nested := strings.Cut(name, "/")
+// permitted returns the full name of the image of a program, if the program may use it.
+func (e *Engine) permitted(p Program) (string, error) {
+	full, err := image.FullName(p.Image)
 	switch {
-	case !nested:
-		name = "docker.io/library/" + name
-	case !strings.ContainsAny(first, ".:*") && first != "localhost":
-		name = "docker.io/" + name
+	case err != nil:
+		return "", refuse("%v", err)
+	case !p.Trusted && !image.Permitted(e.opts.Images, full):
+		return "", refuse("the image %s is not among runner.containers.images of the runner", full)
 	}
-	if pinned {
-		return name + "@" + digest
-	}
-	if !strings.Contains(name[strings.LastIndexByte(name, '/'):], ":") {
-		name += ":latest"
-	}
-	return name
-}
-
-// withoutTag returns the name of an image without its tag and its digest.
-func withoutTag(name string) string {
-	name, _, _ = strings.Cut(name, "@")
-	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
-		name = name[:i]
-	}
-	return name
-}
-
-// imageName is the form of names of images.
-var imageName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/-]*(@sha256:[0-9a-f]{64})?$`) //nolint:gochecknoglobals // a constant
-
-// permitted returns the full name of an image that a program may use.
-func (e *Engine) permitted(image string) (string, error) {
-	if !imageName.MatchString(image) || strings.Contains(image, "..") {
-		return "", refuse("%.200q is not the name of an image", image)
-	}
-	name := fullName(image)
-	if slices.ContainsFunc(e.opts.Images, func(pattern string) bool { return matches(pattern, name) }) {
-		return name, nil
-	}
-	return "", refuse("the image %s is not among runner.containers.images of the runner", name)
-}
-
-// matches reports whether a pattern permits the image with a full name. A pattern without a tag permits each tag.
-func matches(pattern, name string) bool {
-	full := pattern
-	if pattern != "**" {
-		full = strings.TrimSuffix(fullName(pattern), ":latest")
-	}
-	if strings.HasSuffix(pattern, ":latest") {
-		full += ":latest"
-	}
-	expression := regexp.QuoteMeta(full)
-	expression = strings.ReplaceAll(expression, `\*\*`, ".*")
-	expression = strings.ReplaceAll(expression, `\*`, "[^/]*")
-	compiled, err := regexp.Compile("^" + expression + "$")
-	return err == nil && (compiled.MatchString(name) || compiled.MatchString(withoutTag(name)))
+	return full, nil
 }
 
 // provide makes an image available by a policy.
 func (e *Engine) provide(ctx context.Context, name, policy string) error {
-	var image struct{ Size int64 }
+	var found struct{ Size int64 }
 	inspect := func() error {
-		return e.call(ctx, http.MethodGet, "/images/"+name+"/json", nil, nil, &image)
+		return e.call(ctx, http.MethodGet, "/images/"+name+"/json", nil, nil, &found)
 	}
 	err := inspect()
 	if missing := statusOf(err) == http.StatusNotFound; policy == PullAlways || missing && policy != PullNever {
@@ -93,7 +45,7 @@ func (e *Engine) provide(ctx context.Context, name, policy string) error {
 	} else if missing {
 		return refuse("the container engine does not have the image %s, and pullPolicy is %s", name, policy)
 	}
-	if err == nil && image.Size > e.opts.MaxImage {
+	if err == nil && found.Size > e.opts.MaxImage {
 		return tooLarge(name, e.opts.MaxImage)
 	}
 	return err

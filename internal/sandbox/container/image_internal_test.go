@@ -34,7 +34,7 @@ func TestPermittedImages(t *testing.T) {
 		{"**", "registry.example.com/a/b" + digest, true},
 	} {
 		e := New(Options{Images: []string{c.pattern}})
-		_, err := e.permitted(c.image)
+		_, err := e.permitted(Program{Image: c.image})
 		require.Equal(t, c.want, err == nil, "%s %s: %v", c.pattern, c.image, err)
 	}
 }

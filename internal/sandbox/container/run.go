@@ -73,11 +73,9 @@ func (e *Engine) Run(ctx context.Context, p Program) (int, error) {
 }
 
 func (e *Engine) run(ctx context.Context, p Program) (code int, err error) {
-	name := fullName(p.Image)
-	if !p.Trusted {
-		if name, err = e.permitted(p.Image); err != nil {
-			return 0, err
-		}
+	name, err := e.permitted(p)
+	if err != nil {
+		return 0, err
 	}
 	if p.Name != "" && !containerName.MatchString(p.Name) {
 		return 0, refuse("%.200q is not the name of a container", p.Name)

@@ -254,5 +254,8 @@ func fixtures() map[int64]fixture {
 		insert: []string{`INSERT INTO attempt_logs (run_id, step, attempt, task, stdout, stdout_bytes, stdout_lines, stderr,
 			stderr_bytes, stderr_lines) VALUES ('r1', 1, 1, 'build', 'ok', 10, 2, '', 0, 0)`},
 		want: map[string]string{`SELECT stdout FROM attempt_logs WHERE run_id = 'r1' AND stdout_bytes = 10`: "ok"},
+	}, 7: {
+		insert: []string{`UPDATE projects SET images = '["alpine:*"]' WHERE name = 'shop'`},
+		want:   map[string]string{`SELECT images FROM projects WHERE name = 'shop'`: `["alpine:*"]`},
 	}}
 }

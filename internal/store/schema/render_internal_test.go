@@ -22,6 +22,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0004_resources.sql", "9aa405420439", "e1f14b791d09"},
 		{"0005_retries.sql", "178a5977bcd2", "178a5977bcd2"},
 		{"0006_logs.sql", "422936a77a58", "b5fe0e24c351"},
+		{"0007_images.sql", "d4132b10dc44", "d4132b10dc44"},
 	}
 }
 

@@ -84,9 +84,12 @@ func testUpdateProject(t *testing.T, open Opener) {
 				Runners: []string{"script", "shell"}}}},
 		{project.Change{Runners: &[]string{}},
 			project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true, Runners: []string{}}}},
+		{project.Change{Images: &[]string{"alpine:*"}},
+			project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true, Runners: []string{},
+				Images: []string{"alpine:*"}}}},
 		{
-			project.Change{Description: new("it's back"), MaxSteps: new(int64(0)), EndPoison: new(false)},
-			project.Project{Description: "it's back", Settings: project.Settings{Runners: []string{}}},
+			project.Change{Description: new("it's back"), MaxSteps: new(int64(0)), EndPoison: new(false), Images: &[]string{}},
+			project.Project{Description: "it's back", Settings: project.Settings{Runners: []string{}, Images: []string{}}},
 		},
 	} {
 		tt.want.Name, tt.want.CreatedAt = "shop", at(1)
@@ -97,7 +100,7 @@ func testUpdateProject(t *testing.T, open Opener) {
 		require.NoError(t, err)
 		require.Equal(t, tt.want, got)
 	}
-	require.Len(t, audited(t, s, "shop"), 7)
+	require.Len(t, audited(t, s, "shop"), 8)
 
 	_, err := s.UpdateProject(ctx, "none", project.Change{EndPoison: new(true)},
 		entry(audit.ProjectUpdate, "none", "none"))

@@ -98,6 +98,12 @@ export function ProjectPage() {
                     : formatCount(project.settings.maxSteps),
               ],
               ['Programs', programs(project.settings?.runners ?? [])],
+              [
+                'Images of containers',
+                project.settings === undefined
+                  ? 'unknown'
+                  : project.settings.images.join(', ') || 'any that the runner permits',
+              ],
               ['Poison runs', project.settings?.endPoison ? 'are terminated' : 'are only reported'],
             ]}
           />

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/project.proto.
  */
 export const file_signalbox_v1_project: GenFile = /*@__PURE__*/
-  fileDesc("ChpzaWduYWxib3gvdjEvcHJvamVjdC5wcm90bxIMc2lnbmFsYm94LnYxIrEBCgdQcm9qZWN0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEgoKdGFza19xdWV1ZRgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIc2V0dGluZ3MYBSABKAsyHS5zaWduYWxib3gudjEuUHJvamVjdFNldHRpbmdzEg0KBXJvbGVzGAYgAygJImEKD1Byb2plY3RTZXR0aW5ncxIRCgltYXhfc3RlcHMYASABKAMSEgoKZW5kX3BvaXNvbhgCIAEoCBIWCg5tYXhfZ2VuZXJhdGlvbhgEIAEoAxIPCgdydW5uZXJzGAMgAygJIhwKC1J1bm5lcktpbmRzEg0KBWtpbmRzGAEgAygJIjkKFENyZWF0ZVByb2plY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkiPwoVQ3JlYXRlUHJvamVjdFJlc3BvbnNlEiYKB3Byb2plY3QYASABKAsyFS5zaWduYWxib3gudjEuUHJvamVjdCI8ChNMaXN0UHJvamVjdHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlgKFExpc3RQcm9qZWN0c1Jlc3BvbnNlEicKCHByb2plY3RzGAEgAygLMhUuc2lnbmFsYm94LnYxLlByb2plY3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiEKEUdldFByb2plY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkiPAoSR2V0UHJvamVjdFJlc3BvbnNlEiYKB3Byb2plY3QYASABKAsyFS5zaWduYWxib3gudjEuUHJvamVjdCL4AQoUVXBkYXRlUHJvamVjdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIYCgtkZXNjcmlwdGlvbhgCIAEoCUgAiAEBEhYKCW1heF9zdGVwcxgDIAEoA0gBiAEBEhcKCmVuZF9wb2lzb24YBCABKAhIAogBARIbCg5tYXhfZ2VuZXJhdGlvbhgGIAEoA0gDiAEBEioKB3J1bm5lcnMYBSABKAsyGS5zaWduYWxib3gudjEuUnVubmVyS2luZHNCDgoMX2Rlc2NyaXB0aW9uQgwKCl9tYXhfc3RlcHNCDQoLX2VuZF9wb2lzb25CEQoPX21heF9nZW5lcmF0aW9uIj8KFVVwZGF0ZVByb2plY3RSZXNwb25zZRImCgdwcm9qZWN0GAEgASgLMhUuc2lnbmFsYm94LnYxLlByb2plY3QiigEKFkxpc3RBbm5vdGF0aW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIoCgRmcm9tGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFa2luZHMYBCADKAkiVgoXTGlzdEFubm90YXRpb25zUmVzcG9uc2USLQoLYW5ub3RhdGlvbnMYASADKAsyGC5zaWduYWxib3gudjEuQW5ub3RhdGlvbhIMCgRtb3JlGAIgAygJIp4BCgpBbm5vdGF0aW9uEgwKBGtpbmQYASABKAkSKQoFc3RhcnQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEicKA2VuZBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFdGl0bGUYBCABKAkSDwoHc3ViamVjdBgFIAEoCRIOCgZkZXRhaWwYBiABKAky2wMKDlByb2plY3RTZXJ2aWNlElgKDUNyZWF0ZVByb2plY3QSIi5zaWduYWxib3gudjEuQ3JlYXRlUHJvamVjdFJlcXVlc3QaIy5zaWduYWxib3gudjEuQ3JlYXRlUHJvamVjdFJlc3BvbnNlEloKDExpc3RQcm9qZWN0cxIhLnNpZ25hbGJveC52MS5MaXN0UHJvamVjdHNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkxpc3RQcm9qZWN0c1Jlc3BvbnNlIgOQAgESVAoKR2V0UHJvamVjdBIfLnNpZ25hbGJveC52MS5HZXRQcm9qZWN0UmVxdWVzdBogLnNpZ25hbGJveC52MS5HZXRQcm9qZWN0UmVzcG9uc2UiA5ACARJYCg1VcGRhdGVQcm9qZWN0EiIuc2lnbmFsYm94LnYxLlVwZGF0ZVByb2plY3RSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlVwZGF0ZVByb2plY3RSZXNwb25zZRJjCg9MaXN0QW5ub3RhdGlvbnMSJC5zaWduYWxib3gudjEuTGlzdEFubm90YXRpb25zUmVxdWVzdBolLnNpZ25hbGJveC52MS5MaXN0QW5ub3RhdGlvbnNSZXNwb25zZSIDkAIBQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChpzaWduYWxib3gvdjEvcHJvamVjdC5wcm90bxIMc2lnbmFsYm94LnYxIrEBCgdQcm9qZWN0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEgoKdGFza19xdWV1ZRgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIc2V0dGluZ3MYBSABKAsyHS5zaWduYWxib3gudjEuUHJvamVjdFNldHRpbmdzEg0KBXJvbGVzGAYgAygJInEKD1Byb2plY3RTZXR0aW5ncxIRCgltYXhfc3RlcHMYASABKAMSEgoKZW5kX3BvaXNvbhgCIAEoCBIWCg5tYXhfZ2VuZXJhdGlvbhgEIAEoAxIPCgdydW5uZXJzGAMgAygJEg4KBmltYWdlcxgFIAMoCSIcCgtSdW5uZXJLaW5kcxINCgVraW5kcxgBIAMoCSIhCg1JbWFnZVBhdHRlcm5zEhAKCHBhdHRlcm5zGAEgAygJIjkKFENyZWF0ZVByb2plY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkiPwoVQ3JlYXRlUHJvamVjdFJlc3BvbnNlEiYKB3Byb2plY3QYASABKAsyFS5zaWduYWxib3gudjEuUHJvamVjdCI8ChNMaXN0UHJvamVjdHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlgKFExpc3RQcm9qZWN0c1Jlc3BvbnNlEicKCHByb2plY3RzGAEgAygLMhUuc2lnbmFsYm94LnYxLlByb2plY3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiEKEUdldFByb2plY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkiPAoSR2V0UHJvamVjdFJlc3BvbnNlEiYKB3Byb2plY3QYASABKAsyFS5zaWduYWxib3gudjEuUHJvamVjdCKlAgoUVXBkYXRlUHJvamVjdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIYCgtkZXNjcmlwdGlvbhgCIAEoCUgAiAEBEhYKCW1heF9zdGVwcxgDIAEoA0gBiAEBEhcKCmVuZF9wb2lzb24YBCABKAhIAogBARIbCg5tYXhfZ2VuZXJhdGlvbhgGIAEoA0gDiAEBEioKB3J1bm5lcnMYBSABKAsyGS5zaWduYWxib3gudjEuUnVubmVyS2luZHMSKwoGaW1hZ2VzGAcgASgLMhsuc2lnbmFsYm94LnYxLkltYWdlUGF0dGVybnNCDgoMX2Rlc2NyaXB0aW9uQgwKCl9tYXhfc3RlcHNCDQoLX2VuZF9wb2lzb25CEQoPX21heF9nZW5lcmF0aW9uIj8KFVVwZGF0ZVByb2plY3RSZXNwb25zZRImCgdwcm9qZWN0GAEgASgLMhUuc2lnbmFsYm94LnYxLlByb2plY3QiigEKFkxpc3RBbm5vdGF0aW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIoCgRmcm9tGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFa2luZHMYBCADKAkiVgoXTGlzdEFubm90YXRpb25zUmVzcG9uc2USLQoLYW5ub3RhdGlvbnMYASADKAsyGC5zaWduYWxib3gudjEuQW5ub3RhdGlvbhIMCgRtb3JlGAIgAygJIp4BCgpBbm5vdGF0aW9uEgwKBGtpbmQYASABKAkSKQoFc3RhcnQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEicKA2VuZBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFdGl0bGUYBCABKAkSDwoHc3ViamVjdBgFIAEoCRIOCgZkZXRhaWwYBiABKAky2wMKDlByb2plY3RTZXJ2aWNlElgKDUNyZWF0ZVByb2plY3QSIi5zaWduYWxib3gudjEuQ3JlYXRlUHJvamVjdFJlcXVlc3QaIy5zaWduYWxib3gudjEuQ3JlYXRlUHJvamVjdFJlc3BvbnNlEloKDExpc3RQcm9qZWN0cxIhLnNpZ25hbGJveC52MS5MaXN0UHJvamVjdHNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkxpc3RQcm9qZWN0c1Jlc3BvbnNlIgOQAgESVAoKR2V0UHJvamVjdBIfLnNpZ25hbGJveC52MS5HZXRQcm9qZWN0UmVxdWVzdBogLnNpZ25hbGJveC52MS5HZXRQcm9qZWN0UmVzcG9uc2UiA5ACARJYCg1VcGRhdGVQcm9qZWN0EiIuc2lnbmFsYm94LnYxLlVwZGF0ZVByb2plY3RSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlVwZGF0ZVByb2plY3RSZXNwb25zZRJjCg9MaXN0QW5ub3RhdGlvbnMSJC5zaWduYWxib3gudjEuTGlzdEFubm90YXRpb25zUmVxdWVzdBolLnNpZ25hbGJveC52MS5MaXN0QW5ub3RhdGlvbnNSZXNwb25zZSIDkAIBQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Project is the tenancy boundary.
@@ -101,6 +101,14 @@ export type ProjectSettings = Message<"signalbox.v1.ProjectSettings"> & {
    * @generated from field: repeated string runners = 3;
    */
   runners: string[];
+
+  /**
+   * Patterns of the images that programs of the kind container may use, beside the restriction of each runner. Empty for
+   * no further restriction.
+   *
+   * @generated from field: repeated string images = 5;
+   */
+  images: string[];
 };
 
 /**
@@ -132,6 +140,27 @@ export const RunnerKindsSchema: GenMessage<RunnerKinds> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_project, 2);
 
 /**
+ * ImagePatterns is a list of patterns of images.
+ *
+ * @generated from message signalbox.v1.ImagePatterns
+ */
+export type ImagePatterns = Message<"signalbox.v1.ImagePatterns"> & {
+  /**
+   * See ProjectSettings.images. * stands for any text without a slash, and ** for any text. Empty for no restriction.
+   *
+   * @generated from field: repeated string patterns = 1;
+   */
+  patterns: string[];
+};
+
+/**
+ * Describes the message signalbox.v1.ImagePatterns.
+ * Use `create(ImagePatternsSchema)` to create a new message.
+ */
+export const ImagePatternsSchema: GenMessage<ImagePatterns> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_project, 3);
+
+/**
  * @generated from message signalbox.v1.CreateProjectRequest
  */
 export type CreateProjectRequest = Message<"signalbox.v1.CreateProjectRequest"> & {
@@ -151,7 +180,7 @@ export type CreateProjectRequest = Message<"signalbox.v1.CreateProjectRequest"> 
  * Use `create(CreateProjectRequestSchema)` to create a new message.
  */
 export const CreateProjectRequestSchema: GenMessage<CreateProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 3);
+  messageDesc(file_signalbox_v1_project, 4);
 
 /**
  * @generated from message signalbox.v1.CreateProjectResponse
@@ -168,7 +197,7 @@ export type CreateProjectResponse = Message<"signalbox.v1.CreateProjectResponse"
  * Use `create(CreateProjectResponseSchema)` to create a new message.
  */
 export const CreateProjectResponseSchema: GenMessage<CreateProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 4);
+  messageDesc(file_signalbox_v1_project, 5);
 
 /**
  * @generated from message signalbox.v1.ListProjectsRequest
@@ -190,7 +219,7 @@ export type ListProjectsRequest = Message<"signalbox.v1.ListProjectsRequest"> & 
  * Use `create(ListProjectsRequestSchema)` to create a new message.
  */
 export const ListProjectsRequestSchema: GenMessage<ListProjectsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 5);
+  messageDesc(file_signalbox_v1_project, 6);
 
 /**
  * @generated from message signalbox.v1.ListProjectsResponse
@@ -212,7 +241,7 @@ export type ListProjectsResponse = Message<"signalbox.v1.ListProjectsResponse"> 
  * Use `create(ListProjectsResponseSchema)` to create a new message.
  */
 export const ListProjectsResponseSchema: GenMessage<ListProjectsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 6);
+  messageDesc(file_signalbox_v1_project, 7);
 
 /**
  * @generated from message signalbox.v1.GetProjectRequest
@@ -229,7 +258,7 @@ export type GetProjectRequest = Message<"signalbox.v1.GetProjectRequest"> & {
  * Use `create(GetProjectRequestSchema)` to create a new message.
  */
 export const GetProjectRequestSchema: GenMessage<GetProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 7);
+  messageDesc(file_signalbox_v1_project, 8);
 
 /**
  * @generated from message signalbox.v1.GetProjectResponse
@@ -246,7 +275,7 @@ export type GetProjectResponse = Message<"signalbox.v1.GetProjectResponse"> & {
  * Use `create(GetProjectResponseSchema)` to create a new message.
  */
 export const GetProjectResponseSchema: GenMessage<GetProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 8);
+  messageDesc(file_signalbox_v1_project, 9);
 
 /**
  * @generated from message signalbox.v1.UpdateProjectRequest
@@ -287,6 +316,13 @@ export type UpdateProjectRequest = Message<"signalbox.v1.UpdateProjectRequest"> 
    * @generated from field: signalbox.v1.RunnerKinds runners = 5;
    */
   runners?: RunnerKinds | undefined;
+
+  /**
+   * Replaces the patterns of images.
+   *
+   * @generated from field: signalbox.v1.ImagePatterns images = 7;
+   */
+  images?: ImagePatterns | undefined;
 };
 
 /**
@@ -294,7 +330,7 @@ export type UpdateProjectRequest = Message<"signalbox.v1.UpdateProjectRequest"> 
  * Use `create(UpdateProjectRequestSchema)` to create a new message.
  */
 export const UpdateProjectRequestSchema: GenMessage<UpdateProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 9);
+  messageDesc(file_signalbox_v1_project, 10);
 
 /**
  * @generated from message signalbox.v1.UpdateProjectResponse
@@ -311,7 +347,7 @@ export type UpdateProjectResponse = Message<"signalbox.v1.UpdateProjectResponse"
  * Use `create(UpdateProjectResponseSchema)` to create a new message.
  */
 export const UpdateProjectResponseSchema: GenMessage<UpdateProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 10);
+  messageDesc(file_signalbox_v1_project, 11);
 
 /**
  * @generated from message signalbox.v1.ListAnnotationsRequest
@@ -348,7 +384,7 @@ export type ListAnnotationsRequest = Message<"signalbox.v1.ListAnnotationsReques
  * Use `create(ListAnnotationsRequestSchema)` to create a new message.
  */
 export const ListAnnotationsRequestSchema: GenMessage<ListAnnotationsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 11);
+  messageDesc(file_signalbox_v1_project, 12);
 
 /**
  * @generated from message signalbox.v1.ListAnnotationsResponse
@@ -374,7 +410,7 @@ export type ListAnnotationsResponse = Message<"signalbox.v1.ListAnnotationsRespo
  * Use `create(ListAnnotationsResponseSchema)` to create a new message.
  */
 export const ListAnnotationsResponseSchema: GenMessage<ListAnnotationsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 12);
+  messageDesc(file_signalbox_v1_project, 13);
 
 /**
  * Annotation is an event or a period of time that explains what charts of runs show.
@@ -431,7 +467,7 @@ export type Annotation = Message<"signalbox.v1.Annotation"> & {
  * Use `create(AnnotationSchema)` to create a new message.
  */
 export const AnnotationSchema: GenMessage<Annotation> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 13);
+  messageDesc(file_signalbox_v1_project, 14);
 
 /**
  * ProjectService manages projects. A project is the tenancy boundary: it has its own definitions, runs and task queue.
