@@ -396,16 +396,16 @@ func TestProjectSettingsAreShownAndUpdated(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	require.JSONEq(t, `{"maxSteps": 0, "maxGeneration": 0, "endPoison": false, "runners": []}`, settings(p.do("GET", path, "").ok()))
-	require.JSONEq(t, `{"maxSteps": 7, "maxGeneration": 0, "endPoison": false, "runners": []}`, settings(p.do("PATCH", path, `{"maxSteps": 7}`).ok()))
-	require.JSONEq(t, `{"maxSteps": 7, "maxGeneration": 9, "endPoison": true, "runners": []}`,
+	require.JSONEq(t, `{"maxSteps": 0, "maxGeneration": 0, "endPoison": false, "runners": [], "images": []}`, settings(p.do("GET", path, "").ok()))
+	require.JSONEq(t, `{"maxSteps": 7, "maxGeneration": 0, "endPoison": false, "runners": [], "images": []}`, settings(p.do("PATCH", path, `{"maxSteps": 7}`).ok()))
+	require.JSONEq(t, `{"maxSteps": 7, "maxGeneration": 9, "endPoison": true, "runners": [], "images": []}`,
 		settings(p.do("PATCH", path, `{"endPoison": true, "maxGeneration": 9}`).ok()))
-	require.JSONEq(t, `{"maxSteps": 0, "maxGeneration": 9, "endPoison": true, "runners": []}`,
+	require.JSONEq(t, `{"maxSteps": 0, "maxGeneration": 9, "endPoison": true, "runners": [], "images": []}`,
 		settings(p.do("PATCH", path, `{"maxSteps": 0, "description": "d"}`).ok()))
 	listed := p.do("GET", "/v1/projects", "").ok()["projects"].([]any)[0].(map[string]any)
 	require.Equal(t, "d", listed["description"])
 	require.Equal(t, map[string]any{"maxSteps": json.Number("0"), "maxGeneration": json.Number("9"),
-		"endPoison": true, "runners": []any{}}, listed["settings"])
+		"endPoison": true, "runners": []any{}, "images": []any{}}, listed["settings"])
 
 	p.do("PATCH", path, `{}`).fails(http.StatusBadRequest, "INVALID_ARGUMENT")
 	require.Contains(t, p.do("PATCH", path, `{"maxSteps": -1}`).fails(http.StatusBadRequest, "INVALID_ARGUMENT"),
