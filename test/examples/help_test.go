@@ -241,7 +241,7 @@ func (h *help) replaced(t *testing.T, command, line string) string {
 		command == "quota resume":
 		id = h.order(t, "slow")
 	case noun == "run" && strings.Contains(line, "0199a4f2"), command == "event list",
-		command == "workflow eval":
+		command == "workflow eval", command == "workflow test":
 		id = h.order(t, "A-7")
 	case command == "batch start":
 		line = strings.ReplaceAll(line, "$(cat ids.txt)", h.order(t, "slow"))

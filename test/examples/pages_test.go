@@ -54,7 +54,7 @@ func pages(examples, secrets string) []page {
 	problem := "signalbox problem list --state all --kind failure --project problems"
 	return []page{
 		{name: "quickstart.md", before: []string{
-			"for f in $(ls " + examples + "/*.yaml | grep -v test.yaml); do signalbox workflow publish $f || exit 1; done"}, commands: 15},
+			"for f in $(ls " + examples + "/*.yaml | grep -v -e test.yaml -e openapi.yaml); do signalbox workflow publish $f || exit 1; done"}, commands: 15},
 		{name: "tutorial.md", in: "quickstart", commands: 26},
 		{
 			name: "secrets.md", in: platform.DefaultProject, before: []string{"ln -s " + secrets + " secrets"}, commands: 3,

@@ -32,7 +32,7 @@ step.
 Of each stream the last 128 KiB are kept, and deleted with the run. The log of a program that runs has the last 16 KiB, a few seconds old,
 in whole lines. Sensitive values are redacted. A program that its task does not await has no log.`,
 		Example: `  signalbox run logs 0199a4f2
-  signalbox run logs 0199a4f2 3 --follow
+  signalbox run logs 0199a4f2 1 --follow
   signalbox run logs 0199a4f2 -o json`,
 		Args:              invocation.Args(1, 2, "ID [STEP]"),
 		ValidArgsFunction: s.CompleteRuns,
