@@ -2,6 +2,7 @@ package logger_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,8 +118,10 @@ func TestTemporalLinesKeepLevelAndNameTheComponent(t *testing.T) {
 	adapter.Info("i")
 	adapter.Warn("w", "Attempt", 3)
 	adapter.Error("e")
+	adapter.Warn("gone", "Error", fmt.Errorf("heartbeat: %w", context.Canceled))
+	adapter.Warn("left", "Error", errors.New("context canceled"))
 	for _, want := range []string{
-		"level=DEBUG msg=d", "level=INFO msg=i", "level=WARN msg=w component=temporal Attempt=3", "level=ERROR msg=e"} {
+		"level=DEBUG msg=gone", "level=DEBUG msg=left", "level=DEBUG msg=d", "level=INFO msg=i", "level=WARN msg=w component=temporal Attempt=3", "level=ERROR msg=e"} {
 		require.Contains(t, out.String(), want)
 	}
 }

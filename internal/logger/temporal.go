@@ -1,6 +1,7 @@
 package logger
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -23,8 +24,21 @@ func (t Temporal) Debug(message string, keyvals ...any) { t.log.Debug(message, t
 // Info implements the SDK's logger.
 func (t Temporal) Info(message string, keyvals ...any) { t.log.Info(message, typed(keyvals)...) }
 
-// Warn implements the SDK's logger.
-func (t Temporal) Warn(message string, keyvals ...any) { t.log.Warn(message, typed(keyvals)...) }
+// Warn implements the SDK's logger. That a request was canceled is no warning: the SDK warns of the last heartbeat of each
+// activity that ends while the request is on its way.
+func (t Temporal) Warn(message string, keyvals ...any) {
+	if slices.ContainsFunc(keyvals, isCanceled) {
+		t.Debug(message, keyvals...)
+		return
+	}
+	t.log.Warn(message, typed(keyvals)...)
+}
+
+// isCanceled reports whether a value is the error of a canceled request, which Temporal returns as a text of its own.
+func isCanceled(value any) bool {
+	err, is := value.(error)
+	return is && (errors.Is(err, context.Canceled) || err.Error() == context.Canceled.Error())
+}
 
 // Error implements the SDK's logger.
 func (t Temporal) Error(message string, keyvals ...any) { t.log.Error(message, typed(keyvals)...) }
