@@ -168,7 +168,7 @@ func problems() []panel {
 			colors:  []color{{"^open$", red}, {"^acknowledged$", blue}, {"^snoozed$", purple}, {"^resolved$", green}},
 		},
 		{
-			title: "Oldest open problem", unit: seconds, runbooks: []string{"ProblemsUnacknowledged"},
+			title: "Oldest open problem", unit: seconds, runbooks: []string{"ProblemsUnacknowledged", "RunsRetrying"},
 			about: "Time since the detection of the oldest problem that no person has acknowledged, by project and kind; 0 " +
 				"where none is open.",
 			queries: []query{{latest("project, kind", "signalbox_problem_oldest_open_seconds", within), "{{project}} {{kind}}"}},
