@@ -21,7 +21,7 @@ func TestComputeOverTheTimeLimitFailsTheWorkflowTask(t *testing.T) {
 	const source = `
 do:
   - attempt:
-      try: [{compute: {set: '${ [range(20000)] | length }'}}]
+      try: [{compute: {set: '${ [range(300000)] | length }'}}]
       catch: {do: [{note: {set: {v: caught}}}]}`
 	b := newTestRun(t, source, ``)
 	b.longest = time.Nanosecond
@@ -36,7 +36,7 @@ do:
 
 	b = newTestRun(t, source, ``)
 	b.longest = time.Hour
-	b.completes(`20000`)
+	b.completes(`300000`)
 }
 
 // TestComputeIsMeasuredByTheProcessor has an expression wait for a processor for longer than it may compute: others
