@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
+	data "github.com/signalbox-dev/signalbox/dsl/internal/value" // value is a function here
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
@@ -361,23 +362,12 @@ func replaceAll(marks *strings.Replacer, texts map[string]string) map[string]str
 
 // replaceIn returns a value with the marks in its texts replaced.
 func replaceIn(marks *strings.Replacer, v any) any {
-	switch v := v.(type) {
-	case string:
-		return marks.Replace(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = replaceIn(marks, item)
+	return data.Replace(v, func(leaf any) any {
+		if text, is := leaf.(string); is {
+			return marks.Replace(text)
 		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, member := range v {
-			out[name] = replaceIn(marks, member)
-		}
-		return out
-	}
-	return v
+		return leaf
+	})
 }
 
 // unmocked is the mismatch of a request without a mock: it shows the request and the lines that would answer it.

@@ -164,27 +164,15 @@ func (b *bundle) steps(ctx context.Context) error {
 
 // logs writes what the programs of the run have printed.
 func (b *bundle) logs(ctx context.Context) error {
-	b.member("logs")
-	list := newList(b.out)
-	err := pages(func(token string) (string, error) {
+	return writePages(b, "logs", func(token string) ([]*signalboxv1.AttemptLog, string, error) {
 		res, err := b.runs.ListLogs(ctx, connect.NewRequest(&signalboxv1.ListLogsRequest{
 			Project: b.project, Id: b.run.GetId(), PageSize: logsDefault, PageToken: token,
 		}))
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
-		for _, l := range res.Msg.GetLogs() {
-			if err := list.message(l); err != nil {
-				return "", err
-			}
-		}
-		return res.Msg.GetNextPageToken(), nil
+		return res.Msg.GetLogs(), res.Msg.GetNextPageToken(), nil
 	})
-	if err != nil {
-		return err
-	}
-	list.close()
-	return nil
 }
 
 // events writes the events of the run's deliveries, each once, with the deliveries to this run.
@@ -239,21 +227,32 @@ func (b *bundle) event(ctx context.Context, list *list, position int64) error {
 }
 
 func (b *bundle) audit(ctx context.Context) error {
-	b.member("audit")
-	list := newList(b.out)
-	err := pages(func(token string) (string, error) {
+	return writePages(b, "audit", func(token string) ([]*signalboxv1.AuditEntry, string, error) {
 		res, err := b.Exports.audit.ListAudit(ctx, connect.NewRequest(&signalboxv1.ListAuditRequest{
 			Project: b.project, Subject: b.run.GetId(), PageSize: smallPage, PageToken: token,
 		}))
 		if err != nil {
+			return nil, "", err
+		}
+		return res.Msg.GetEntries(), res.Msg.GetNextPageToken(), nil
+	})
+}
+
+// writePages writes a member with the messages of all pages of a list.
+func writePages[M proto.Message](b *bundle, name string, page func(token string) ([]M, string, error)) error {
+	b.member(name)
+	list := newList(b.out)
+	err := pages(func(token string) (string, error) {
+		messages, next, err := page(token)
+		if err != nil {
 			return "", err
 		}
-		for _, e := range res.Msg.GetEntries() {
-			if err := list.message(e); err != nil {
+		for _, m := range messages {
+			if err := list.message(m); err != nil {
 				return "", err
 			}
 		}
-		return res.Msg.GetNextPageToken(), nil
+		return next, nil
 	})
 	if err != nil {
 		return err
