@@ -59,14 +59,38 @@ func (e *Engine) Queue(ctx context.Context, project string) (diagnose.QueueState
 	return state, err
 }
 
+// inspecting returns the client for one request of the budget.
+func (e *Engine) inspecting(ctx context.Context) (client.Client, error) {
+	if err := e.budget.Take(ctx); err != nil {
+		return nil, err
+	}
+	return e.manager.Client()
+}
+
+// describeRun describes the execution of a run; nil if Temporal has none.
+func (e *Engine) describeRun(ctx context.Context, runID string) (client.Client,
+	*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	c, err := e.inspecting(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := c.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+		Namespace: e.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
+	})
+	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
+		return c, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("describing run %q: %w", runID, err)
+	}
+	return c, answer, nil
+}
+
 func (e *Engine) line(ctx context.Context, queue string,
 	kind enumspb.TaskQueueType) (line diagnose.TaskTypeState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
-	if err := e.budget.Take(ctx); err != nil {
-		return line, err
-	}
-	c, err := e.manager.Client()
+	c, err := e.inspecting(ctx)
 	if err != nil {
 		return line, err
 	}
@@ -149,21 +173,12 @@ func reportedProblem(x *workflowpb.WorkflowExecutionInfo) string {
 func (e *Engine) Execution(ctx context.Context, runID string) (diagnose.Execution, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
-	if err := e.budget.Take(ctx); err != nil {
+	c, answer, err := e.describeRun(ctx, runID)
+	switch {
+	case err != nil:
 		return diagnose.Execution{}, err
-	}
-	c, err := e.manager.Client()
-	if err != nil {
-		return diagnose.Execution{}, err
-	}
-	answer, err := c.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
-		Namespace: e.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
-	})
-	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
+	case answer == nil:
 		return diagnose.Execution{Missing: true}, nil
-	}
-	if err != nil {
-		return diagnose.Execution{}, fmt.Errorf("describing run %q: %w", runID, err)
 	}
 	info := answer.GetWorkflowExecutionInfo()
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {

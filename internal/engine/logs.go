@@ -2,17 +2,12 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jellydator/ttlcache/v3"
-	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
-	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -34,21 +29,9 @@ func (e *Engine) RunningLogs(ctx context.Context, runID string) ([]run.AttemptLo
 	}
 	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
-	if err := e.budget.Take(ctx); err != nil {
+	_, answer, err := e.describeRun(ctx, runID)
+	if err != nil || answer == nil {
 		return nil, err
-	}
-	c, err := e.manager.Client()
-	if err != nil {
-		return nil, err
-	}
-	answer, err := c.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
-		Namespace: e.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
-	})
-	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("describing run %q: %w", runID, err)
 	}
 	var logs []run.AttemptLog
 	for _, a := range answer.GetPendingActivities() {

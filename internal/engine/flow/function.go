@@ -2,7 +2,6 @@ package flow
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -62,10 +61,7 @@ func (d *driver) startFunction(e interp.CallGo) {
 	}
 	r := FunctionRequest{
 		Project: d.in.Project, RunID: d.in.RunID, Key: e.Key, Program: e.Program, Function: e.Function,
-		Version: e.Version, Signature: e.Signature, Input: input, Timeout: d.limits.ProgramTimeout,
-	}
-	if !e.Deadline.IsZero() {
-		r.Timeout = max(e.Deadline.Sub(workflow.Now(d.ctx)), 0) + deadlineGrace
+		Version: e.Version, Signature: e.Signature, Input: input, Timeout: d.boundedBy(e.Deadline),
 	}
 	this := &effect{kind: functionEffect, id: e.ID, function: &r, once: e.Once}
 	if size := sizeOf(r); size > d.limits.ProgramBytes {
@@ -102,9 +98,7 @@ func (d *driver) completeFunction(e *effect) {
 	now := workflow.Now(d.ctx)
 	var result FunctionResult
 	err := e.future.Get(d.detached, &result)
-	if lost(err) && !e.once && e.tries < d.limits.CallTries {
-		e.attempts = append(e.attempts, Attempt{StartedAt: e.sentAt, EndedAt: now, Unknown: true})
-		d.machine.RecordAttempts(e.id, e.attempts, now)
+	if d.repeats(e, err, now) {
 		d.dispatchFunction(e)
 		return
 	}
@@ -125,24 +119,9 @@ func functionResult(e *effect, result FunctionResult, err error) interp.Result {
 		}
 		return interp.Result{Error: communicationError(502, "Bad answer", fmt.Sprintf("the function %s: %v", name, err))}
 	}
-	if failure, is := failureOf(err); is {
-		runError := failure.Error
-		return interp.Result{Error: &runError}
-	}
-	if lost(err) && e.once {
-		detail := fmt.Sprintf("the result of the function %s was lost with its program, so it is unknown what it did; "+
-			"%s: %s allows to execute it again", name, dsl.RepeatKey, dsl.RepeatAllowed)
-		return interp.Result{Error: communicationError(504, "Outcome unknown", detail), Unanswered: true}
-	}
-	if lost(err) {
-		detail := fmt.Sprintf("the processes that executed the function %s were lost %d times", name, e.tries)
-		return interp.Result{Error: communicationError(504, "No answer", detail), Unanswered: true}
-	}
-	detail := err.Error()
-	if app, is := errors.AsType[*temporal.ApplicationError](err); is {
-		detail = app.Message()
-	}
-	return interp.Result{Unanswered: true, Error: &dsl.Error{
-		Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Function not executed", Detail: detail,
-	}}
+	other := dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Function not executed"}
+	return unfinished(e, err, other,
+		fmt.Sprintf("the result of the function %s was lost with its program, so it is unknown what it did; %s: %s allows to "+
+			"execute it again", name, dsl.RepeatKey, dsl.RepeatAllowed),
+		fmt.Sprintf("the processes that executed the function %s were lost %d times", name, e.tries))
 }

@@ -118,13 +118,10 @@ func (d *driver) programRequest(e interp.RunProgram) ProgramRequest {
 		Project: d.in.Project, RunID: d.in.RunID, Step: e.StepNumber, Key: e.Key,
 		Kind: string(p.Kind), Language: string(p.Language),
 		Code: p.Code, Stdin: p.Stdin, Arguments: p.Arguments, Environment: p.Environment,
-		Timeout: d.limits.ProgramTimeout, Detached: !e.Awaited,
+		Timeout: d.boundedBy(e.Deadline), Detached: !e.Awaited,
 	}
 	if task := d.machine.TaskOf(e.ID); task != nil { // else it was canceled at once
 		r.Task = task.Name
-	}
-	if !e.Deadline.IsZero() {
-		r.Timeout = max(e.Deadline.Sub(workflow.Now(d.ctx)), 0) + deadlineGrace
 	}
 	if p.Source != nil {
 		r.Source = &ProgramSource{URI: p.Source.URI, Hash: p.Source.Hash}
@@ -180,9 +177,7 @@ func (d *driver) completeProgram(e *effect) {
 	d.keepLog(e)
 	var result ProgramResult
 	err := e.future.Get(d.detached, &result)
-	if lost(err) && !e.once && e.tries < d.limits.CallTries {
-		e.attempts = append(e.attempts, Attempt{StartedAt: e.sentAt, EndedAt: now, Unknown: true})
-		d.machine.RecordAttempts(e.id, e.attempts, now)
+	if d.repeats(e, err, now) {
 		d.dispatchProgram(e)
 		return
 	}
@@ -194,24 +189,50 @@ func programResult(e *effect, result ProgramResult, err error) interp.Result {
 	if err == nil {
 		return interp.Result{Value: interp.ProgramResult(result)}
 	}
+	kind := e.program.Kind
+	other := dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Program not executed"}
+	return unfinished(e, err, other,
+		fmt.Sprintf("the result of the %s was lost with its runner, so it is unknown what it did; only %s: %s allows to "+
+			"execute it again", kind, dsl.RepeatKey, dsl.RepeatAllowed),
+		fmt.Sprintf("the runners that executed the %s were lost %d times", kind, e.tries))
+}
+
+// boundedBy returns the time that a program or a function has until a deadline, which is zero where there is none.
+func (d *driver) boundedBy(deadline time.Time) time.Duration {
+	if deadline.IsZero() {
+		return d.limits.ProgramTimeout
+	}
+	return max(deadline.Sub(workflow.Now(d.ctx)), 0) + deadlineGrace
+}
+
+// repeats reports whether a program or a function that ended with an error was lost and is executed again, and records
+// the lost attempt.
+func (d *driver) repeats(e *effect, err error, now time.Time) bool {
+	if !lost(err) || e.once || e.tries >= d.limits.CallTries {
+		return false
+	}
+	e.attempts = append(e.attempts, Attempt{StartedAt: e.sentAt, EndedAt: now, Unknown: true})
+	d.machine.RecordAttempts(e.id, e.attempts, now)
+	return true
+}
+
+// unfinished returns the result of a program or a function without a result of its own. unknown is the detail of one
+// that was lost and is not executed again, repeated that of one that was lost each time. Any other error is the detail of
+// other.
+func unfinished(e *effect, err error, other dsl.Error, unknown, repeated string) interp.Result {
 	if failure, is := failureOf(err); is {
 		runError := failure.Error
 		return interp.Result{Error: &runError}
 	}
 	if lost(err) && e.once {
-		detail := fmt.Sprintf("the result of the %s was lost with its runner, so it is unknown what it did; only %s: %s allows "+
-			"to execute it again", e.program.Kind, dsl.RepeatKey, dsl.RepeatAllowed)
-		return interp.Result{Error: communicationError(504, "Outcome unknown", detail), Unanswered: true}
+		return interp.Result{Error: communicationError(504, "Outcome unknown", unknown), Unanswered: true}
 	}
 	if lost(err) {
-		detail := fmt.Sprintf("the runners that executed the %s were lost %d times", e.program.Kind, e.tries)
-		return interp.Result{Error: communicationError(504, "No answer", detail), Unanswered: true}
+		return interp.Result{Error: communicationError(504, "No answer", repeated), Unanswered: true}
 	}
-	detail := err.Error()
+	other.Detail = err.Error()
 	if app, is := errors.AsType[*temporal.ApplicationError](err); is {
-		detail = app.Message()
+		other.Detail = app.Message()
 	}
-	return interp.Result{Unanswered: true, Error: &dsl.Error{
-		Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Program not executed", Detail: detail,
-	}}
+	return interp.Result{Unanswered: true, Error: &other}
 }

@@ -10,7 +10,7 @@
 // A command in bubblewrap has user, process, network, mount, IPC and host name namespaces of its own. It sees the
 // programs and libraries of the host (/usr) read-only, none of its other files, none of its processes, and has a folder
 // in memory of a bounded size. It has no capabilities, cannot gain privileges, and a seccomp filter denies the system
-// calls that manage the kernel. If this process is root, the command has the user id of nobody.
+// calls that manage the kernel. If this process is root, the command has the user id of the user nobody.
 //
 // # Limits
 //
@@ -46,53 +46,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
-// Options configure a sandbox.
-type Options struct {
-	// Isolation is [Bubblewrap] or [None].
-	Isolation string
-	// Memory bounds the memory of a command, in bytes.
-	Memory int64
-	// Processes bounds the processes and threads of a command.
-	Processes int
-	// Processors bounds the processor time of a command, in processors.
-	Processors int
-	// Disk bounds the files that a command writes, in bytes. Without isolation it bounds each file.
-	Disk int64
-	// Network gives commands the network of this host. Without isolation they have it in any case.
-	Network bool
-}
-
-// Isolations of commands.
-const (
-	Bubblewrap = "bubblewrap"
-	None       = "none"
-)
-
-// Program is a command to execute.
-type Program struct {
-	// Command is a program, found in the folders of [Path], and its arguments.
-	Command     []string
-	Environment map[string]string
-	Stdin       string
-	// Output is what the command prints. The context of Run ends where it is full.
-	Output *output.Streams
-}
-
-// Errors of programs.
-var (
-	// ErrMemory ends a command that exceeded its memory.
-	ErrMemory = errors.New("the program was ended, because it exceeded its memory")
-	// ErrZero is the error of a command that has a zero byte.
-	ErrZero = errors.New("an argument, a variable or the code has a zero byte")
-	// ErrTooLarge is the error of a command whose argument or variable is larger than the system passes on.
-	ErrTooLarge = fmt.Errorf("an argument, a variable or the code has more than %d bytes", maxArgument)
-)
-
 const (
 	// Path has the folders in which programs are found.
 	Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	// maxArgument is the largest argument or variable that Linux passes to a program.
-	maxArgument = 128<<10 - 1
 	// nobody is the user id and group id of commands if this process is root.
 	nobody = 65534
 	// folderMode is the mode of the folder of a command without isolation.

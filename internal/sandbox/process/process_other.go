@@ -6,42 +6,10 @@ package process
 import (
 	"context"
 	"errors"
-
-	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
-
-// Options configure a sandbox.
-type Options struct {
-	Isolation             string
-	Memory                int64
-	Processes, Processors int
-	Disk                  int64
-	Network               bool
-}
-
-// Isolations of commands.
-const (
-	Bubblewrap = "bubblewrap"
-	None       = "none"
-)
-
-// Program is a command to execute.
-type Program struct {
-	Command     []string
-	Environment map[string]string
-	Stdin       string
-	Output      *output.Streams
-}
 
 // Path has the folders in which programs are found.
 const Path = ""
-
-// Errors of programs.
-var (
-	ErrMemory   = errors.New("the program was ended, because it exceeded its memory")
-	ErrZero     = errors.New("an argument, a variable or the code has a zero byte")
-	ErrTooLarge = errors.New("an argument, a variable or the code is too large")
-)
 
 var errSystem = errors.New("only Linux on amd64 and arm64 can isolate commands")
 
