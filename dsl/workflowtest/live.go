@@ -1,12 +1,14 @@
 package workflowtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -58,13 +60,13 @@ func (r *runner) send(ctx context.Context, name string, sent *http.Request) (*Re
 
 // withoutSecrets returns a response with a mark in the place of each secret of the case.
 func (r *runner) withoutSecrets(response *Response) Response {
-	var pairs []string
+	var secrets []string
 	var collect func(v any)
 	collect = func(v any) {
 		switch v := v.(type) {
 		case string:
 			if v != "" {
-				pairs = append(pairs, v, hidden)
+				secrets = append(secrets, v)
 			}
 		case map[string]any:
 			for member := range maps.Values(v) {
@@ -73,6 +75,12 @@ func (r *runner) withoutSecrets(response *Response) Response {
 		}
 	}
 	collect(r.c.Secrets)
+	// The longest first: one secret may begin with another.
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	var pairs []string
+	for _, secret := range secrets {
+		pairs = append(pairs, secret, hidden)
+	}
 	marks := strings.NewReplacer(pairs...)
 	out := *response
 	out.Body, out.Headers = replaceIn(marks, response.Body), replaceAll(marks, response.Headers)
