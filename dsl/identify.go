@@ -42,16 +42,15 @@ func Locate(source []byte, pointers []string, opts ...Option) []Pos {
 	if root == nil {
 		return found
 	}
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for i, pointer := range pointers {
-		found[i] = locate(root, pointer, unescape)
+		found[i] = locate(root, pointer)
 	}
 	return found
 }
 
-func locate(node *tree.Node, pointer string, unescape *strings.Replacer) Pos {
+func locate(node *tree.Node, pointer string) Pos {
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		next := node.Get(unescape.Replace(part))
+		next := node.Get(tree.Unescape(part))
 		if i, err := strconv.Atoi(part); err == nil && node.Kind == tree.Array && i >= 0 && i < len(node.Items) {
 			next = node.Items[i]
 		}

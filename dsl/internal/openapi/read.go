@@ -15,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi2conv"
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
@@ -331,7 +332,7 @@ func segments(ref string) []string {
 	}
 	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i, part := range parts {
-		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		parts[i] = tree.Unescape(part)
 	}
 	return parts
 }

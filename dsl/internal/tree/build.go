@@ -75,3 +75,11 @@ func Escape(key string) string {
 	}
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
+
+// Unescape returns the key that a part of a JSON pointer stands for.
+func Unescape(part string) string {
+	if !strings.Contains(part, "~") {
+		return part
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+}
