@@ -23,6 +23,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
 // keyFile is what Reload reads: a key, or an error.
@@ -333,7 +334,7 @@ func TestReplacedClientWorksDuringGrace(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3, r.Status().Draining)
-	begin := time.Now()
+	watch := stopwatch.Start(t)
 	require.NoError(t, r.Stop(soon(t)))
-	require.Less(t, time.Since(begin), patience/2, "Stop does not wait for the grace")
+	require.Less(t, watch.Elapsed(), patience/2, "Stop does not wait for the grace")
 }
