@@ -205,11 +205,11 @@ func (e *environment) webhooks(t *testing.T) {
 // schedules has a schedule that fires, is paused and deleted.
 func (e *environment) schedules(t *testing.T) {
 	t.Helper()
-	ticks := e.publish(t, "ticks", "  - done: {set: {a: 1}}\n", "schedule: {every: {seconds: 1}}\n")
+	ticks := e.publish(t, "ticks", "  - done: {set: {a: 1}}\n", "schedule: {every: {seconds: 5}}\n") // a slow machine ends as many
 	e.until(t, ticks, "run", "list", "--workflow", ticks)
 	e.cli(t, "workflow", "show", ticks)
 	e.cli(t, "workflow", "publish",
-		e.file(t, strings.Replace(document("ticks", waits, "schedule: {every: {seconds: 2}}\n"), "1.0.0", "1.1.0", 1)))
+		e.file(t, strings.Replace(document("ticks", waits, "schedule: {every: {hours: 1}}\n"), "1.0.0", "1.1.0", 1)))
 	e.called(t, "UpdateSchedule")
 	e.cli(t, "workflow", "stop", ticks, "--reason", "enough")
 	e.until(t, "paused", "workflow", "show", ticks)
