@@ -188,11 +188,11 @@ throttled: setup build ## Run the language, integration and bounded suites with 
 
 # Most of the time is spent waiting for the windows of rules, so several platforms run at once.
 .PHONY: alerts
-alerts: setup build ## Plant every fault (RUN=regexp: some) under Prometheus with the durations of production and write docs/alerting.md; takes two hours
+alerts: setup build ## Plant every fault (RUN=regexp: those with such a name or alert) under Prometheus with the durations of production and write docs/alerting.md; takes two hours
 	@mkdir -p .build && rm -f .build/alerts.jsonl && touch .build/alerts.jsonl
 	@status=0; (cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/alerts.jsonl" ../scripts/services.sh with \
-		env $(GO) test -trimpath -count=1 -parallel=8 -timeout 24h -run 'TestAlertsArriveAndAreResolved/$(RUN)' ./operations) || status=$$?; \
+		env $(GO) test -trimpath -count=1 -parallel=8 -timeout 24h -run 'TestAlertsArriveAndAreResolved/($(RUN))' ./operations) || status=$$?; \
 		(cd test && $(PAGES) ../.build/alerts.jsonl) || status=$$?; \
 		exit $$status
 
