@@ -329,7 +329,7 @@ func (s *scene) problems(id string) ([]problem.Record, error) {
 	service := problem.NewService(problem.Options{
 		LostServers: func(context.Context) ([]server.Server, bool, error) { return nil, true, nil },
 		Source:      rows, Store: rows, Projects: s.store, Dispatchers: noDispatchers{}, Now: func() time.Time {
-			return start
+			return began
 		},
 		Connection: func() conntype.Status {
 			return conntype.Status{}

@@ -227,13 +227,13 @@ func TestEventsStartRuns(t *testing.T) {
 				require.Equal(t, event.DeliveryDone, d.Status)
 				byWorkflow[d.Workflow] = d
 			}
-			alone, err := b.runs.Get(b.ctx, b.name.Project, byWorkflow["a/paid"].RunID)
+			alone, err := b.store.GetRun(b.ctx, b.name.Project, byWorkflow["a/paid"].RunID)
 			require.NoError(t, err)
 			require.Equal(t, []any{run.TriggerEvent, "signalbox", "a/paid", "1.0.0"},
 				[]any{alone.Trigger, alone.Actor, alone.Workflow, alone.Version})
 			require.Equal(t, `[{"specversion":"1.0","id":"1","source":"/s","type":"paid","data":{"total":12.50}}]`,
 				string(alone.Input))
-			both, err := b.runs.Get(b.ctx, b.name.Project, byWorkflow["a/both"].RunID)
+			both, err := b.store.GetRun(b.ctx, b.name.Project, byWorkflow["a/both"].RunID)
 			require.NoError(t, err)
 			require.Equal(t, `[{"total":12.50},"today"]`, string(both.Input))
 			require.Equal(t, []int64{1, 3}, byWorkflow["a/both"].Positions)
@@ -356,7 +356,7 @@ func TestTimersStartRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []inbox.Outcome{{Result: inbox.Done}}, b.works(t, owner))
 	_, deliveries := b.event(t, 1)
-	r, err := b.runs.Get(b.ctx, b.name.Project, deliveries[0].RunID)
+	r, err := b.store.GetRun(b.ctx, b.name.Project, deliveries[0].RunID)
 	require.NoError(t, err)
 	require.Equal(t, []string{run.TriggerSchedule, "null"}, []string{r.Trigger, string(r.Input)})
 }

@@ -65,7 +65,7 @@ type PlacementOptions struct {
 // and with those of the live workers. Processes on one database that are connected to different Temporals execute runs
 // where the other processes cannot find them.
 //
-//	m := run.NewPlacementMonitor(run.PlacementOptions{Store: store, Registry: registry, Here: here})
+//	m := start.NewPlacementMonitor(start.PlacementOptions{Store: store, Registry: registry, Here: here})
 //	err := m.Start(ctx)              // logs when a difference begins and ends
 //	err = m.Check(ctx, project)      // before a run is started
 //	err = m.Healthy(ctx)             // for status, readiness and metrics
