@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
 // Filter selects the runs to list. Zero fields match everything. Batches and views store its conditions as JSON,
@@ -142,4 +143,60 @@ func (f Filter) hasLabels(r Run) bool {
 		}
 	}
 	return true
+}
+
+// maxErrorType is the maximum length of the type of an error in a filter, in bytes.
+const maxErrorType = 1000
+
+// Check returns an error for a condition that no run can fulfil, and for a version without a workflow. A period of no
+// time is not an error.
+func (f Filter) Check() error {
+	for _, status := range f.Statuses {
+		if !status.Known() {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status,
+				Statuses()).
+				WithField("statuses", "unknown status %q", status)
+		}
+	}
+	for _, code := range f.Stuck {
+		if code != AnyCode && !slices.Contains(Codes(), code) {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown code %q of stuck runs; use %q or one of %v",
+				code, AnyCode, Codes()).
+				WithField("stuck", "unknown code %q", code)
+		}
+	}
+	if f.Version != "" && f.Workflow == "" { // it would have to be searched among all runs of the project
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"version %q without a workflow: name the workflow as well", f.Version).
+			WithField("workflow", "is required with version")
+	}
+	if f.Trigger != "" && !slices.Contains(Triggers(), f.Trigger) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger,
+			Triggers()).
+			WithField("trigger", "unknown trigger %q", f.Trigger)
+	}
+	if len(f.ErrorType) > maxErrorType {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the type of an error has %d bytes: at most %d are allowed", len(f.ErrorType), maxErrorType).
+			WithField("error_type", "is too long")
+	}
+	if err := CheckLabels(f.Labels); err != nil {
+		return err
+	}
+	return checkFailureGroup(f.FailureGroup)
+}
+
+// CheckPeriods returns an error for a period that does not begin before it ends, so that no run is in it.
+func (f Filter) CheckPeriods() error {
+	for _, period := range []struct {
+		since, until         time.Time
+		sinceName, untilName string
+	}{{f.Since, f.Until, "since", "until"}, {f.EndedSince, f.EndedUntil, "ended_since", "ended_until"}} {
+		if !period.since.IsZero() && !period.until.IsZero() && !period.since.Before(period.until) {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s %s is not after %s %s: no run matches",
+				period.untilName, period.until.Format(time.RFC3339), period.sinceName, period.since.Format(time.RFC3339)).
+				WithField(period.untilName, "must be after %s", period.sinceName)
+		}
+	}
+	return nil
 }

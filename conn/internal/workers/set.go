@@ -1,7 +1,7 @@
 // Package workers holds the worker sets of a connection manager: their factories, the workers that run now, and how
 // workers are started, replaced and retired.
 //
-// A set has one worker at a time, which belongs to one [connclient.Client]. To start a worker, lock the set, so that no
+// A set has one worker at a time, which belongs to one [client.Client]. To start a worker, lock the set, so that no
 // second one is started meanwhile; Retire needs no lock. The manager decides which sets to start and when.
 package workers
 

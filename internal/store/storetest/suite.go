@@ -28,6 +28,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
@@ -62,7 +63,7 @@ type Store interface {
 
 // clusters is the part of the store that records where runs are.
 type clusters interface {
-	run.PlacementStore
+	start.PlacementStore
 	// LeftIn is LeftIn of [control.ClusterReader].
 	LeftIn(ctx context.Context, id string) (run.ClusterID, error)
 	RestoredRows(ctx context.Context, since time.Time) (system.RestoredRows, error)
