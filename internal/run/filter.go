@@ -49,6 +49,17 @@ type Filter struct {
 	EndedUntil time.Time `json:"endedUntil,omitzero"`
 	// ErrorType is that of the error of the runs, one of [ErrorTypes].
 	ErrorType string `json:"errorType,omitempty"`
+	// ErrorText are beginnings of words of their error, see [ErrorWords].
+	ErrorText string `json:"errorText,omitempty"`
+	// FailedTask is the name of the task that their error is from, in any case.
+	FailedTask string `json:"failedTask,omitempty"`
+	// Words are beginnings of words, one of which at least is among [StartWords] or [ErrorWords]; the others may be parts
+	// of the name of the workflow or of the key of a label.
+	Words string `json:"words,omitempty"`
+	// Waiting is what the runs wait for, one of [WaitingKinds].
+	Waiting string `json:"waiting,omitempty"`
+	// Cause is that of the verdict on stuck runs.
+	Cause string `json:"cause,omitempty"`
 
 	// OldestFirst reverses the order.
 	OldestFirst bool    `json:"oldestFirst,omitempty"`
@@ -77,6 +88,7 @@ func (f Filter) Matches(r Run) bool {
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) &&
 		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text) || EndsID(f.Text, r.ID)) &&
 		(f.FailureGroup == "" || r.Status == Failed || r.Status == TimedOut) &&
+		(f.Waiting == "" || r.WaitingKind == f.Waiting) && f.hasWords(r) &&
 		between(r.CreatedAt, f.Since, f.Until) && f.hasEnded(r) && f.hasError(r) && f.isStuck(r) && f.hasLabels(r)
 }
 
@@ -127,12 +139,12 @@ func (f Filter) hasError(r Run) bool {
 
 func (f Filter) isStuck(r Run) bool {
 	switch {
-	case len(f.Stuck) == 0:
+	case len(f.Stuck) == 0 && f.Cause == "":
 		return true
-	case r.Stuck == nil:
+	case r.Stuck == nil || f.Cause != "" && r.Stuck.Cause != f.Cause:
 		return false
 	}
-	return f.AnyCode() || slices.Contains(f.Stuck, r.Stuck.Code)
+	return len(f.Stuck) == 0 || f.AnyCode() || slices.Contains(f.Stuck, r.Stuck.Code)
 }
 
 func (f Filter) hasLabels(r Run) bool {

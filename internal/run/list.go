@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -63,6 +64,9 @@ func (s *Service) Checked(ctx context.Context, f Filter) (Filter, error) {
 	if err := f.Check(); err != nil {
 		return f, err
 	}
+	if f.Cause != "" && len(f.Stuck) == 0 {
+		f.Stuck = []string{AnyCode} // only stuck runs have a cause
+	}
 	return s.resolved(ctx, f)
 }
 
@@ -100,6 +104,18 @@ func (f Filter) Check() error {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"the type of an error has %d bytes: at most %d are allowed", len(f.ErrorType), maxErrorType).
 			WithField("error_type", "is too long")
+	}
+	if f.Waiting != "" && !slices.Contains(WaitingKinds(), f.Waiting) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown kind of wait %q; use one of %v", f.Waiting,
+			WaitingKinds()).
+			WithField("waiting", "unknown kind %q", f.Waiting)
+	}
+	if f.Cause != "" && !slices.Contains(Causes(), f.Cause) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown cause %q; use one of %v", f.Cause, Causes()).
+			WithField("cause", "unknown cause %q", f.Cause)
+	}
+	if err := cmp.Or(CheckWords("words", f.Words), CheckWords("error_text", f.ErrorText)); err != nil {
+		return err
 	}
 	if err := checkLabels(f.Labels); err != nil {
 		return err

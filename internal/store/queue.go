@@ -122,7 +122,7 @@ WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), run
 		if !finished {
 			return needRun(ctx, c, r.ID)
 		}
-		if err := events.ReportRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
+		if err := s.reportEnds(ctx, c, []run.Run{ended}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

@@ -266,6 +266,11 @@ func (s *Invocation) Watches() signalboxv1connect.WatchServiceClient {
 	return signalboxv1connect.NewWatchServiceClient(s.client, s.url())
 }
 
+// Search returns the client of the SearchService.
+func (s *Invocation) Search() signalboxv1connect.SearchServiceClient {
+	return signalboxv1connect.NewSearchServiceClient(s.client, s.url())
+}
+
 // Views returns the client of the ViewService.
 func (s *Invocation) Views() signalboxv1connect.ViewServiceClient {
 	return signalboxv1connect.NewViewServiceClient(s.client, s.url())
