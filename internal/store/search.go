@@ -46,6 +46,9 @@ func (s *Search) Find(ctx context.Context, q search.Query) (hits []search.Hit, e
 	err = s.db.ReadList(ctx, "search", func(ctx context.Context, c sqldb.Conn) error {
 		hits = nil
 		f := finder{q, c, s.db.Dialect()}
+		if len(q.Words) == 0 {
+			return ledger.NeedProject(ctx, c, q.Project)
+		}
 		for _, find := range []func(context.Context) ([]search.Hit, error){
 			f.runs, f.problems, f.workflows, f.tasks, f.events, f.batches, f.deliveries, f.projects,
 		} {
@@ -92,13 +95,7 @@ func (f finder) runs(ctx context.Context) ([]search.Hit, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := run.Filter{Project: f.Project, Words: f.Text, Limit: f.Limit + 1}
-	spread, err := runrow.SpreadOf(ctx, f.c, f.d, words)
-	if err != nil {
-		return nil, err
-	}
-	query, args := runrow.Page(words, `id`, spread)
-	byWords, err := sqlrow.Collect(ctx, f.c, query, args, sqlrow.ScanText)
+	byWords, err := f.runsByWords(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +107,7 @@ func (f finder) runs(ctx context.Context) ([]search.Hit, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	query, args = runrow.Page(run.Filter{IDs: ids}, sqlrow.Columns(headFields), runrow.Spread{})
+	query, args := runrow.Page(run.Filter{IDs: ids}, sqlrow.Columns(headFields), runrow.Spread{})
 	list, err := sqlrow.Collect(ctx, f.c, query, args, scanHead)
 	if err != nil {
 		return nil, err
@@ -123,6 +120,17 @@ func (f finder) runs(ctx context.Context) ([]search.Hit, error) {
 		hits[i] = runHit(r)
 	}
 	return hits, nil
+}
+
+// runsByWords returns the IDs of the newest runs of the project with the words of the text.
+func (f finder) runsByWords(ctx context.Context) ([]string, error) {
+	words := run.Filter{Project: f.Project, Words: f.Text, Limit: f.Limit + 1}
+	spread, err := runrow.SpreadOf(ctx, f.c, f.d, words)
+	if err != nil {
+		return nil, err
+	}
+	query, args := runrow.Page(words, `id`, spread)
+	return sqlrow.Collect(ctx, f.c, query, args, sqlrow.ScanText)
 }
 
 // runIDs returns the IDs of the runs whose ID begins or ends with the text, or that have it as their request ID: of all

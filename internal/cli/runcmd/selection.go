@@ -145,8 +145,9 @@ func GivenFlag(cmd *cobra.Command, others ...string) string {
 }
 
 // Bind adds the flags with their completions.
-func (f *Selection) Bind(cmd *cobra.Command) {
+func (f *Selection) Bind(s *invocation.Invocation, cmd *cobra.Command) {
 	f.bind(cmd.Flags())
+	_ = cmd.RegisterFlagCompletionFunc("workflow", s.CompleteWorkflowFlag) // the flag is there
 	for _, c := range f.conditions() {
 		if c.words != nil {
 			// the flag is there

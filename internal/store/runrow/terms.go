@@ -94,8 +94,10 @@ func wantedTerms(f run.Filter) (list []wanted) {
 
 // rows returns the condition that a row x of run_terms is such a term.
 func (t wanted) rows(w *sqlrow.Where) string {
-	condition := `x.term = ` + w.Arg(t.word)
-	if !t.exact {
+	var condition string
+	if t.exact {
+		condition = `x.term = ` + w.Arg(t.word)
+	} else {
 		condition = `x.term >= ` + w.Arg(t.word) + ` AND x.term < ` + w.Arg(upperBound(t.word))
 	}
 	if t.kinds != anyTerm {
@@ -150,7 +152,7 @@ type foundBy struct {
 func wordSpread(ctx context.Context, c sqldb.Conn, f run.Filter) ([]foundBy, error) {
 	var all []foundBy
 	var counts []int64
-	strict := -1 // where the term is that every run must have and the fewest have
+	strict := -1 // the term that every run must have and the fewest have
 	for _, t := range wantedTerms(f) {
 		var w sqlrow.Where
 		w.Is("x.project", "=", f.Project)

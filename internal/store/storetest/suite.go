@@ -72,6 +72,7 @@ type clusters interface {
 type reports interface {
 	Verdicts() *Verdicts
 	Statistics() *runrow.Statistics
+	Search() *store.Search
 	Annotations() *store.Annotations
 	Problems() *store.Problems
 	Views() *store.Views
@@ -138,6 +139,7 @@ type test struct {
 func cases() []test {
 	return []test{
 		{"projects", testProjects},
+		{"search", testSearch},
 		{"update a project", testUpdateProject},
 		{"drafts", testDrafts},
 		{"publish", testPublish},
