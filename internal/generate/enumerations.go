@@ -71,9 +71,16 @@ func enumerations() []enumeration {
 		{"BreakerState", `Breaker.state`, texts(conntype.BreakerStates())},
 		{"DependencyState", `Dependency.state`, health.States()},
 		{"SearchKind", `SearchGroup.kind`, texts(search.Kinds())},
+		{"SearchStatus", `SearchHit.status`, distinct(texts(run.Statuses()), texts(batch.Statuses()),
+			texts(webhook.DeliveryStatuses()), workflow.States(), texts(problem.States()))},
 		{"Role", `Project.roles Token.roles CreateTokenRequest.roles WhoAmIResponse.roles CurrentSession.roles`,
 			texts(auth.Roles())},
 	}
+}
+
+// distinct returns the values of several sets, sorted.
+func distinct(sets ...[]string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(sets...))))
 }
 
 func texts[S ~string](values []S) []string {

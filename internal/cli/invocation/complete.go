@@ -63,7 +63,7 @@ func (s *Invocation) CompleteProblems(cmd *cobra.Command, args []string,
 // CompleteWebhooks proposes the names of webhooks for the first argument.
 func (s *Invocation) CompleteWebhooks(cmd *cobra.Command, args []string,
 	_ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	request := &signalboxv1.ListWebhooksRequest{Project: s.Project(), PageSize: completionLimit}
+	request := &signalboxv1.ListWebhooksRequest{Project: s.Project()}
 	return complete(s, cmd, args, s.Webhooks().ListWebhooks, request, (*signalboxv1.ListWebhooksResponse).GetWebhooks,
 		func(item *signalboxv1.Webhook) (string, string) { return item.GetName(), item.GetUrl() })
 }
