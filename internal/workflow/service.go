@@ -12,8 +12,8 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/taskindex"
 	"github.com/signalbox-dev/signalbox/dsl/graph"
+	"github.com/signalbox-dev/signalbox/dsl/taskindex"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"

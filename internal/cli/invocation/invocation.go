@@ -144,12 +144,15 @@ func (s *Invocation) BindServer(cmd *cobra.Command) {
 	flags.StringVar(&s.address, "address", "",
 		"Signalbox `server`, host:port or URL ("+AddressVariable+"; default "+DefaultAddress+")")
 	s.bindAccess(cmd)
-	flags.StringVar(&s.named, "context", "",
-		"`name` of the context to use: its server, token and project, instead of those of the current one and of variables")
-	_ = cmd.RegisterFlagCompletionFunc("context", s.CompleteContexts) // the flag is there
+	if flags.Lookup("context") == nil { // "workflow eval" has the context of an expression
+		flags.StringVar(&s.named, "context", "",
+			"`name` of the context to use: its server, token and project, instead of those of the current one and of variables")
+		_ = cmd.RegisterFlagCompletionFunc("context", s.CompleteContexts) // the flag is there
+		global(flags, "context")
+	}
 	flags.DurationVar(&s.timeout, "timeout", DefaultTimeout,
 		"give up after this long; waiting and watching have no limit unless one is given")
-	global(flags, "address", "token", "ca-file", "context", "timeout")
+	global(flags, "address", "token", "ca-file", "timeout")
 	inner := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		s.timeoutSet = flags.Changed("timeout")

@@ -4,7 +4,6 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_google_api_annotations } from "../../google/api/annotations_pb";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -13,53 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/system.proto.
  */
 export const file_signalbox_v1_system: GenFile = /*@__PURE__*/
-  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIo8ECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMSDQoFdGl0bGUYESABKAkiFgoUR2V0Q29ubmVjdGlvblJlcXVlc3QivwEKFUdldENvbm5lY3Rpb25SZXNwb25zZRINCgVzdGF0ZRgBIAEoCRIMCgRraW5kGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgV0aXRsZRgEIAEoCRITCgtxdWV1ZXNfcnVucxgFIAEoCBIoCgR0aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghtaXNtYXRjaBgHIAEoCSKOAQoHQnJlYWtlchINCgVzdGF0ZRgBIAEoCRIQCghmYWlsdXJlcxgCIAEoAxItCglvcGVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD25leHRfcHJvYmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAirAIKFENvbm5lY3Rpb25TdGF0aXN0aWNzEikKBnVwdGltZRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghkb3dudGltZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgtjb25uZWN0aW9ucxgDIAEoAxIPCgdvdXRhZ2VzGAQgASgDEi4KC2xhc3Rfb3V0YWdlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjEKDmxvbmdlc3Rfb3V0YWdlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjMKD2Nvbm5lY3RlZF9zaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi6QEKCVdvcmtlclNldBIMCgRuYW1lGAEgASgJEhMKC3Rhc2tfcXVldWVzGAIgAygJEg8KB3J1bm5pbmcYAyABKAgSDwoHcG9sbGluZxgEIAEoCBISCgpnZW5lcmF0aW9uGAUgASgDEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmxhc3RfcG9sbF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghmYWlsdXJlcxgIIAEoAxINCgVlcnJvchgJIAEoCSJzCglRdWV1ZU1vZGUSDwoHZW5hYmxlZBgBIAEoCBIMCgRydW5zGAIgASgDEhAKCG1heF9ydW5zGAMgASgDEiYKA3R0bBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVlcnJvchgFIAEoCSLFAQoKUmVjb25jaWxlchItCglsYXN0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2NoZWNrZWQYAiABKAMSEwoLY29ycmVjdGlvbnMYAyABKAMSDgoGZmFpbGVkGAQgASgDEg8KB2ZvcmVpZ24YByABKAMSDQoFZXJyb3IYBSABKAkSMgoOc2VhcmNoZWRfdW50aWwYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIp0CCgZXb3JrZXISEQoJc2VydmVyX2lkGAEgASgJEhAKCGNvbnRyYWN0GAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEQoJbmFtZXNwYWNlGAQgASgJEhQKDG5hbWVzcGFjZV9pZBgFIAEoCRIQCghwcm9qZWN0cxgGIAMoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X2JlYXRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKdGFrZXNfcnVucxgJIAEoCBIqCglwcm9jZXNzb3IYCiABKAsyFy5zaWduYWxib3gudjEuUHJvY2Vzc29yIrEBCglQcm9jZXNzb3ISEgoFbGltaXQYASABKAFIAIgBARIRCgR1c2VkGAIgASgBSAGIAQESFgoJdGhyb3R0bGVkGAMgASgBSAKIAQESFAoHd2FpdGluZxgEIAEoAUgDiAEBEhAKCHJlcXVpcmVkGAUgASgBEhAKCHNob3J0YWdlGAYgASgJQggKBl9saW1pdEIHCgVfdXNlZEIMCgpfdGhyb3R0bGVkQgoKCF93YWl0aW5nIhIKEEdldFN0YXR1c1JlcXVlc3Qi9QQKEUdldFN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEQoJc2VydmVyX2lkGAIgASgJEg0KBXJvbGVzGAMgAygJEi4KCnN0YXJ0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCmNvbm5lY3Rpb24YBSABKAsyGC5zaWduYWxib3gudjEuQ29ubmVjdGlvbhIrCgpxdWV1ZV9tb2RlGAYgASgLMhcuc2lnbmFsYm94LnYxLlF1ZXVlTW9kZRIsCgpyZWNvbmNpbGVyGAcgASgLMhguc2lnbmFsYm94LnYxLlJlY29uY2lsZXISJQoHd29ya2VycxgIIAMoCzIULnNpZ25hbGJveC52MS5Xb3JrZXISFQoNd29ya2Vyc19lcnJvchgJIAEoCRIoCgR0aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgxkZXBlbmRlbmNpZXMYCyADKAsyGC5zaWduYWxib3gudjEuRGVwZW5kZW5jeRIuCgttYWludGVuYW5jZRgMIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZRInCgVzdG9yZRgNIAEoCzIYLnNpZ25hbGJveC52MS5TdG9yZUZhY3RzEioKCXByb2Nlc3NvchgOIAEoCzIXLnNpZ25hbGJveC52MS5Qcm9jZXNzb3ISKgoHcnVubmVycxgPIAMoCzIZLnNpZ25hbGJveC52MS5SdW5uZXJRdWV1ZRIUCgxtb3JlX3J1bm5lcnMYECABKAgSFQoNcnVubmVyc19lcnJvchgRIAEoCSJxCgtSdW5uZXJRdWV1ZRIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSDQoFa2luZHMYAyADKAkSJQoHcnVubmVycxgEIAMoCzIULnNpZ25hbGJveC52MS5SdW5uZXISDQoFZXJyb3IYBSABKAkiYAoGUnVubmVyEhEKCXNlcnZlcl9pZBgBIAEoCRIyCg5sYXN0X3BvbGxfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcG9sbGluZxgDIAEoCCKtAgoKU3RvcmVGYWN0cxIOCgZkcml2ZXIYASABKAkSEAoIbG9jYXRpb24YAiABKAkSDwoHdmVyc2lvbhgDIAEoCRITCgZzY2hlbWEYBCABKANIAIgBARIXCg9yZXF1aXJlZF9zY2hlbWEYBSABKAMSEgoFYnl0ZXMYBiABKANIAYgBARIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKBXBvb2xzGAggAygLMhwuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25Qb29sEg0KBWVycm9yGAkgASgJEi0KCmNsb2NrX3NrZXcYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCQoHX3NjaGVtYUIICgZfYnl0ZXMiTAoOQ29ubmVjdGlvblBvb2wSDAoEbmFtZRgBIAEoCRIOCgZpbl91c2UYAiABKAMSDQoFbGltaXQYAyABKAMSDQoFd2FpdHMYBCABKAMiOgoRTGlzdFF1ZXVlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkifAoSTGlzdFF1ZXVlc1Jlc3BvbnNlEiMKBnF1ZXVlcxgBIAMoCzITLnNpZ25hbGJveC52MS5RdWV1ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAikwEKBVF1ZXVlEg8KB3Byb2plY3QYASABKAkSDAoEbmFtZRgCIAEoCRIvCg53b3JrZmxvd190YXNrcxgDIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZUxpbmUSKwoKYWN0aXZpdGllcxgEIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZUxpbmUSDQoFZXJyb3IYBSABKAkisAEKCVF1ZXVlTGluZRIPCgdwb2xsZXJzGAEgASgDEjIKDmxhc3RfcG9sbF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgdiYWNrbG9nGAMgASgDSACIAQESLgoLYmFja2xvZ19hZ2UYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEYnVzeRgFIAEoA0IKCghfYmFja2xvZyJyCgpEZXBlbmRlbmN5EgwKBG5hbWUYASABKAkSDQoFc3RhdGUYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVycm9yGAQgASgJEg0KBXRpdGxlGAUgASgJIhUKE1Jlc2V0QnJlYWtlclJlcXVlc3QiRAoUUmVzZXRCcmVha2VyUmVzcG9uc2USLAoKY29ubmVjdGlvbhgBIAEoCzIYLnNpZ25hbGJveC52MS5Db25uZWN0aW9uIk4KEFJlY29uY2lsZVJlcXVlc3QSDwoHZHJ5X3J1bhgBIAEoCBIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi3gIKEVJlY29uY2lsZVJlc3BvbnNlEg8KB2NoZWNrZWQYASABKAMSDAoEb3BlbhgCIAEoAxItCgtjb3JyZWN0aW9ucxgDIAMoCzIYLnNpZ25hbGJveC52MS5Db3JyZWN0aW9uEg0KBXRvdGFsGAQgASgDEg4KBmZhaWxlZBgFIAEoAxInCgR0b29rGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2RyeV9ydW4YByABKAgSEAoId2l0aGhlbGQYCCABKAMSGAoQd2l0aGhlbGRfYmVjYXVzZRgJIAEoCRIyCg5zZWFyY2hlZF91bnRpbBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOZmFpbGVkX2JlY2F1c2UYCyABKAkSKgoHZm9yZWlnbhgMIAMoCzIZLnNpZ25hbGJveC52MS5Gb3JlaWduUnVucyK8AQoLRm9yZWlnblJ1bnMSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg4KBnJlYXNvbhgEIAEoCRINCgVjb3VudBgFIAEoAxIMCgRvcGVuGAYgASgDEhYKDnNhbXBsZV9ydW5faWRzGAcgAygJEjQKEGZpcnN0X3N0YXJ0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlwKCkNvcnJlY3Rpb24SDAoEa2luZBgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHcHJvamVjdBgDIAEoCRIOCgZkZXRhaWwYBCABKAkSDwoHYXBwbGllZBgFIAEoCCIVChNDaGVja1Jlc3RvcmVSZXF1ZXN0IqAHChRDaGVja1Jlc3RvcmVSZXNwb25zZRIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghjb21wbGV0ZRgCIAEoCBIxCg1yZXN0b3JlZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtiYWNrdXBfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV3ZXN0X3Jvd190aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgttYWludGVuYW5jZRgGIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZRIzCgpjb21wYXJpc29uGAcgASgLMh8uc2lnbmFsYm94LnYxLlJlY29uY2lsZVJlc3BvbnNlEkgKC2RpZmZlcmVuY2VzGAggAygLMjMuc2lnbmFsYm94LnYxLkNoZWNrUmVzdG9yZVJlc3BvbnNlLkRpZmZlcmVuY2VzRW50cnkSJAoEbG9zdBgJIAEoCzIWLnNpZ25hbGJveC52MS5Mb3N0Um93cxIUCgdhZG9wdGVkGAogASgDSACIAQESGwoOZmFpbGVkX21pc3NpbmcYCyABKANIAYgBARIxCg1sb3N0X3BheWxvYWRzGAwgASgLMhouc2lnbmFsYm94LnYxLkxvc3RQYXlsb2FkcxIWCglzY2hlZHVsZXMYDSABKANIAogBARIZChFsYWNraW5nX3NjaGVkdWxlcxgOIAMoCRIYCgtkaXNwYXRjaGVycxgPIAEoA0gDiAEBEhsKE3Vub3duZWRfZGlzcGF0Y2hlcnMYECADKAkSPgoGZXJyb3JzGBEgAygLMi4uc2lnbmFsYm94LnYxLkNoZWNrUmVzdG9yZVJlc3BvbnNlLkVycm9yc0VudHJ5Ei4KDHNlYWxpbmdfa2V5cxgSIAMoCzIYLnNpZ25hbGJveC52MS5TZWFsaW5nS2V5GjIKEERpZmZlcmVuY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARotCgtFcnJvcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgoKCF9hZG9wdGVkQhEKD19mYWlsZWRfbWlzc2luZ0IMCgpfc2NoZWR1bGVzQg4KDF9kaXNwYXRjaGVycyJcCgxMb3N0UGF5bG9hZHMSDAoEcnVucxgBIAEoAxIWCg5zYW1wbGVfcnVuX2lkcxgCIAMoCRIQCghzZWFyY2hlZBgDIAEoAxIUCgxhbGxfc2VhcmNoZWQYBCABKAgihgIKCExvc3RSb3dzEgwKBG9wZW4YASABKAMSDQoFZW5kZWQYAiABKAMSEgoKdXBfdG9faG91chgDIAEoAxIRCgl1cF90b19kYXkYBCABKAMSDQoFb2xkZXIYBSABKAMSLwoLbmV3ZXN0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmZvcmdvdHRlbl9mcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9mb3Jnb3R0ZW5fdW50aWwYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXlvdW5nGAkgASgDIhgKFkxpc3RTZWFsaW5nS2V5c1JlcXVlc3QicwoXTGlzdFNlYWxpbmdLZXlzUmVzcG9uc2USLgoMc2VhbGluZ19rZXlzGAEgAygLMhguc2lnbmFsYm94LnYxLlNlYWxpbmdLZXkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAioAIKClNlYWxpbmdLZXkSCgoCaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSLgoKZmlyc3RfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpjb25maWd1cmVkGAUgASgIEg4KBmFjdGl2ZRgGIAEoCBIRCglvcGVuX3J1bnMYByABKAMSFgoOd2FpdGluZ19ldmVudHMYCCABKAMSFwoPaW5jb21wbGV0ZV9zZXRzGAkgASgDEhgKEHNjaGVkdWxlZF9zdGFydHMYCiABKAMSEAoId2ViaG9va3MYCyABKAMiWwoUQWRvcHRUZW1wb3JhbFJlcXVlc3QSDwoHZHJ5X3J1bhgBIAEoCBIPCgdhZGRyZXNzGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIOCgZyZWFzb24YBCABKAki/gEKFUFkb3B0VGVtcG9yYWxSZXNwb25zZRIvCgZmb3JtZXIYASABKAsyHy5zaWduYWxib3gudjEuVGVtcG9yYWxOYW1lc3BhY2USKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKA25vdxgDIAEoCzIfLnNpZ25hbGJveC52MS5UZW1wb3JhbE5hbWVzcGFjZRIpCglsZWZ0X3J1bnMYBCADKAsyFi5zaWduYWxib3gudjEuTGVmdFJ1bnMSDgoGbmVlZGVkGAUgASgIEg8KB2Fkb3B0ZWQYBiABKAgSDwoHZHJ5X3J1bhgHIAEoCCJNChFUZW1wb3JhbE5hbWVzcGFjZRIPCgdhZGRyZXNzGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIUCgxuYW1lc3BhY2VfaWQYAyABKAkiKQoITGVmdFJ1bnMSDwoHcHJvamVjdBgBIAEoCRIMCgRydW5zGAIgASgDImcKC01haW50ZW5hbmNlEg4KBmFjdGl2ZRgBIAEoCBIOCgZyZWFzb24YAiABKAkSDQoFYWN0b3IYAyABKAkSKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhcKFUdldE1haW50ZW5hbmNlUmVxdWVzdCJIChZHZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlIjcKFVNldE1haW50ZW5hbmNlUmVxdWVzdBIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJIkgKFlNldE1haW50ZW5hbmNlUmVzcG9uc2USLgoLbWFpbnRlbmFuY2UYASABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2UysQoKDVN5c3RlbVNlcnZpY2USZwoKR2V0VmVyc2lvbhIfLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVxdWVzdBogLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVzcG9uc2UiFpACAYLT5JMCDRILL3YxL3ZlcnNpb24SegoNR2V0Q29ubmVjdGlvbhIiLnNpZ25hbGJveC52MS5HZXRDb25uZWN0aW9uUmVxdWVzdBojLnNpZ25hbGJveC52MS5HZXRDb25uZWN0aW9uUmVzcG9uc2UiIJACAYLT5JMCFxIVL3YxL3N5c3RlbS9jb25uZWN0aW9uEmoKCUdldFN0YXR1cxIeLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkdldFN0YXR1c1Jlc3BvbnNlIhyQAgGC0+STAhMSES92MS9zeXN0ZW0vc3RhdHVzEm0KCkxpc3RRdWV1ZXMSHy5zaWduYWxib3gudjEuTGlzdFF1ZXVlc1JlcXVlc3QaIC5zaWduYWxib3gudjEuTGlzdFF1ZXVlc1Jlc3BvbnNlIhyQAgGC0+STAhMSES92MS9zeXN0ZW0vcXVldWVzEnoKDFJlc2V0QnJlYWtlchIhLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlJlc2V0QnJlYWtlclJlc3BvbnNlIiOC0+STAh0iGC92MS9zeXN0ZW0vYnJlYWtlcjpyZXNldDoBKhJyCglSZWNvbmNpbGUSHi5zaWduYWxib3gudjEuUmVjb25jaWxlUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvc3lzdGVtL3J1bnM6cmVjb25jaWxlEn4KDUFkb3B0VGVtcG9yYWwSIi5zaWduYWxib3gudjEuQWRvcHRUZW1wb3JhbFJlcXVlc3QaIy5zaWduYWxib3gudjEuQWRvcHRUZW1wb3JhbFJlc3BvbnNlIiSC0+STAh4iGS92MS9zeXN0ZW0vdGVtcG9yYWw6YWRvcHQ6ASoSdAoMQ2hlY2tSZXN0b3JlEiEuc2lnbmFsYm94LnYxLkNoZWNrUmVzdG9yZVJlcXVlc3QaIi5zaWduYWxib3gudjEuQ2hlY2tSZXN0b3JlUmVzcG9uc2UiHZACAYLT5JMCFBISL3YxL3N5c3RlbS9yZXN0b3JlEnoKD0xpc3RTZWFsaW5nS2V5cxIkLnNpZ25hbGJveC52MS5MaXN0U2VhbGluZ0tleXNSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkxpc3RTZWFsaW5nS2V5c1Jlc3BvbnNlIhqQAgGC0+STAhESDy92MS9zeXN0ZW0va2V5cxJ+Cg5HZXRNYWludGVuYW5jZRIjLnNpZ25hbGJveC52MS5HZXRNYWludGVuYW5jZVJlcXVlc3QaJC5zaWduYWxib3gudjEuR2V0TWFpbnRlbmFuY2VSZXNwb25zZSIhkAIBgtPkkwIYEhYvdjEvc3lzdGVtL21haW50ZW5hbmNlEn4KDlNldE1haW50ZW5hbmNlEiMuc2lnbmFsYm94LnYxLlNldE1haW50ZW5hbmNlUmVxdWVzdBokLnNpZ25hbGJveC52MS5TZXRNYWludGVuYW5jZVJlc3BvbnNlIiGC0+STAhsiFi92MS9zeXN0ZW0vbWFpbnRlbmFuY2U6ASpCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp]);
-
-/**
- * @generated from message signalbox.v1.GetVersionRequest
- */
-export type GetVersionRequest = Message<"signalbox.v1.GetVersionRequest"> & {
-};
-
-/**
- * Describes the message signalbox.v1.GetVersionRequest.
- * Use `create(GetVersionRequestSchema)` to create a new message.
- */
-export const GetVersionRequestSchema: GenMessage<GetVersionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 0);
-
-/**
- * @generated from message signalbox.v1.GetVersionResponse
- */
-export type GetVersionResponse = Message<"signalbox.v1.GetVersionResponse"> & {
-  /**
-   * Signalbox's version.
-   *
-   * @generated from field: string version = 1;
-   */
-  version: string;
-
-  /**
-   * Version of the interpreter that new runs start with.
-   *
-   * @generated from field: int32 interpreter = 2;
-   */
-  interpreter: number;
-
-  /**
-   * ID of this process. It is new at each start.
-   *
-   * @generated from field: string server_id = 3;
-   */
-  serverId: string;
-};
-
-/**
- * Describes the message signalbox.v1.GetVersionResponse.
- * Use `create(GetVersionResponseSchema)` to create a new message.
- */
-export const GetVersionResponseSchema: GenMessage<GetVersionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 1);
+  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEijwQKCkNvbm5lY3Rpb24SDQoFc3RhdGUYASABKAkSDAoEa2luZBgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYWRkcmVzcxgEIAEoCRIRCgluYW1lc3BhY2UYBSABKAkSFAoMbmFtZXNwYWNlX2lkGAYgASgJEhIKCmxhc3RfZXJyb3IYByABKAkSMwoPbGFzdF9lcnJvcl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpnZW5lcmF0aW9uGAkgASgDEioKB2xhdGVuY3kYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIYXR0ZW1wdHMYCyABKAMSNQoRbmV4dF9hdHRlbXB0X3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKB2JyZWFrZXIYDSABKAsyFS5zaWduYWxib3gudjEuQnJlYWtlchI2CgpzdGF0aXN0aWNzGA4gASgLMiIuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25TdGF0aXN0aWNzEiwKC3dvcmtlcl9zZXRzGA8gAygLMhcuc2lnbmFsYm94LnYxLldvcmtlclNldBIQCghkcmFpbmluZxgQIAEoAxINCgV0aXRsZRgRIAEoCSIWChRHZXRDb25uZWN0aW9uUmVxdWVzdCK/AQoVR2V0Q29ubmVjdGlvblJlc3BvbnNlEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXRpdGxlGAQgASgJEhMKC3F1ZXVlc19ydW5zGAUgASgIEigKBHRpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCG1pc21hdGNoGAcgASgJIo4BCgdCcmVha2VyEg0KBXN0YXRlGAEgASgJEhAKCGZhaWx1cmVzGAIgASgDEi0KCW9wZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV4dF9wcm9iZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKsAgoUQ29ubmVjdGlvblN0YXRpc3RpY3MSKQoGdXB0aW1lGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCGRvd250aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKC2Nvbm5lY3Rpb25zGAMgASgDEg8KB291dGFnZXMYBCABKAMSLgoLbGFzdF9vdXRhZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObG9uZ2VzdF9vdXRhZ2UYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMwoPY29ubmVjdGVkX3NpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLpAQoJV29ya2VyU2V0EgwKBG5hbWUYASABKAkSEwoLdGFza19xdWV1ZXMYAiADKAkSDwoHcnVubmluZxgDIAEoCBIPCgdwb2xsaW5nGAQgASgIEhIKCmdlbmVyYXRpb24YBSABKAMSLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9wb2xsX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGZhaWx1cmVzGAggASgDEg0KBWVycm9yGAkgASgJInMKCVF1ZXVlTW9kZRIPCgdlbmFibGVkGAEgASgIEgwKBHJ1bnMYAiABKAMSEAoIbWF4X3J1bnMYAyABKAMSJgoDdHRsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBWVycm9yGAUgASgJIsUBCgpSZWNvbmNpbGVyEi0KCWxhc3RfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHY2hlY2tlZBgCIAEoAxITCgtjb3JyZWN0aW9ucxgDIAEoAxIOCgZmYWlsZWQYBCABKAMSDwoHZm9yZWlnbhgHIAEoAxINCgVlcnJvchgFIAEoCRIyCg5zZWFyY2hlZF91bnRpbBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQIKBldvcmtlchIRCglzZXJ2ZXJfaWQYASABKAkSEAoIY29udHJhY3QYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSFAoMbmFtZXNwYWNlX2lkGAUgASgJEhAKCHByb2plY3RzGAYgAygJEi4KCnN0YXJ0X3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmxhc3RfYmVhdF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgp0YWtlc19ydW5zGAkgASgIEioKCXByb2Nlc3NvchgKIAEoCzIXLnNpZ25hbGJveC52MS5Qcm9jZXNzb3IisQEKCVByb2Nlc3NvchISCgVsaW1pdBgBIAEoAUgAiAEBEhEKBHVzZWQYAiABKAFIAYgBARIWCgl0aHJvdHRsZWQYAyABKAFIAogBARIUCgd3YWl0aW5nGAQgASgBSAOIAQESEAoIcmVxdWlyZWQYBSABKAESEAoIc2hvcnRhZ2UYBiABKAlCCAoGX2xpbWl0QgcKBV91c2VkQgwKCl90aHJvdHRsZWRCCgoIX3dhaXRpbmciEgoQR2V0U3RhdHVzUmVxdWVzdCL1BAoRR2V0U3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIRCglzZXJ2ZXJfaWQYAiABKAkSDQoFcm9sZXMYAyADKAkSLgoKc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoKY29ubmVjdGlvbhgFIAEoCzIYLnNpZ25hbGJveC52MS5Db25uZWN0aW9uEisKCnF1ZXVlX21vZGUYBiABKAsyFy5zaWduYWxib3gudjEuUXVldWVNb2RlEiwKCnJlY29uY2lsZXIYByABKAsyGC5zaWduYWxib3gudjEuUmVjb25jaWxlchIlCgd3b3JrZXJzGAggAygLMhQuc2lnbmFsYm94LnYxLldvcmtlchIVCg13b3JrZXJzX2Vycm9yGAkgASgJEigKBHRpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KDGRlcGVuZGVuY2llcxgLIAMoCzIYLnNpZ25hbGJveC52MS5EZXBlbmRlbmN5Ei4KC21haW50ZW5hbmNlGAwgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlEicKBXN0b3JlGA0gASgLMhguc2lnbmFsYm94LnYxLlN0b3JlRmFjdHMSKgoJcHJvY2Vzc29yGA4gASgLMhcuc2lnbmFsYm94LnYxLlByb2Nlc3NvchIqCgdydW5uZXJzGA8gAygLMhkuc2lnbmFsYm94LnYxLlJ1bm5lclF1ZXVlEhQKDG1vcmVfcnVubmVycxgQIAEoCBIVCg1ydW5uZXJzX2Vycm9yGBEgASgJInEKC1J1bm5lclF1ZXVlEg8KB3Byb2plY3QYASABKAkSDAoEbmFtZRgCIAEoCRINCgVraW5kcxgDIAMoCRIlCgdydW5uZXJzGAQgAygLMhQuc2lnbmFsYm94LnYxLlJ1bm5lchINCgVlcnJvchgFIAEoCSJgCgZSdW5uZXISEQoJc2VydmVyX2lkGAEgASgJEjIKDmxhc3RfcG9sbF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwb2xsaW5nGAMgASgIIq0CCgpTdG9yZUZhY3RzEg4KBmRyaXZlchgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhMKBnNjaGVtYRgEIAEoA0gAiAEBEhcKD3JlcXVpcmVkX3NjaGVtYRgFIAEoAxISCgVieXRlcxgGIAEoA0gBiAEBEioKB2xhdGVuY3kYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoFcG9vbHMYCCADKAsyHC5zaWduYWxib3gudjEuQ29ubmVjdGlvblBvb2wSDQoFZXJyb3IYCSABKAkSLQoKY2xvY2tfc2tldxgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIJCgdfc2NoZW1hQggKBl9ieXRlcyJMCg5Db25uZWN0aW9uUG9vbBIMCgRuYW1lGAEgASgJEg4KBmluX3VzZRgCIAEoAxINCgVsaW1pdBgDIAEoAxINCgV3YWl0cxgEIAEoAyI6ChFMaXN0UXVldWVzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJ8ChJMaXN0UXVldWVzUmVzcG9uc2USIwoGcXVldWVzGAEgAygLMhMuc2lnbmFsYm94LnYxLlF1ZXVlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKTAQoFUXVldWUSDwoHcHJvamVjdBgBIAEoCRIMCgRuYW1lGAIgASgJEi8KDndvcmtmbG93X3Rhc2tzGAMgASgLMhcuc2lnbmFsYm94LnYxLlF1ZXVlTGluZRIrCgphY3Rpdml0aWVzGAQgASgLMhcuc2lnbmFsYm94LnYxLlF1ZXVlTGluZRINCgVlcnJvchgFIAEoCSKwAQoJUXVldWVMaW5lEg8KB3BvbGxlcnMYASABKAMSMgoObGFzdF9wb2xsX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKB2JhY2tsb2cYAyABKANIAIgBARIuCgtiYWNrbG9nX2FnZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRidXN5GAUgASgDQgoKCF9iYWNrbG9nInIKCkRlcGVuZGVuY3kSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYBCABKAkSDQoFdGl0bGUYBSABKAkiFQoTUmVzZXRCcmVha2VyUmVxdWVzdCJEChRSZXNldEJyZWFrZXJSZXNwb25zZRIsCgpjb25uZWN0aW9uGAEgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24iTgoQUmVjb25jaWxlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLeAgoRUmVjb25jaWxlUmVzcG9uc2USDwoHY2hlY2tlZBgBIAEoAxIMCgRvcGVuGAIgASgDEi0KC2NvcnJlY3Rpb25zGAMgAygLMhguc2lnbmFsYm94LnYxLkNvcnJlY3Rpb24SDQoFdG90YWwYBCABKAMSDgoGZmFpbGVkGAUgASgDEicKBHRvb2sYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZHJ5X3J1bhgHIAEoCBIQCgh3aXRoaGVsZBgIIAEoAxIYChB3aXRoaGVsZF9iZWNhdXNlGAkgASgJEjIKDnNlYXJjaGVkX3VudGlsGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5mYWlsZWRfYmVjYXVzZRgLIAEoCRIqCgdmb3JlaWduGAwgAygLMhkuc2lnbmFsYm94LnYxLkZvcmVpZ25SdW5zIrwBCgtGb3JlaWduUnVucxIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDgoGcmVhc29uGAQgASgJEg0KBWNvdW50GAUgASgDEgwKBG9wZW4YBiABKAMSFgoOc2FtcGxlX3J1bl9pZHMYByADKAkSNAoQZmlyc3Rfc3RhcnRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiXAoKQ29ycmVjdGlvbhIMCgRraW5kGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdwcm9qZWN0GAMgASgJEg4KBmRldGFpbBgEIAEoCRIPCgdhcHBsaWVkGAUgASgIIhUKE0NoZWNrUmVzdG9yZVJlcXVlc3QioAcKFENoZWNrUmVzdG9yZVJlc3BvbnNlEigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvbXBsZXRlGAIgASgIEjEKDXJlc3RvcmVkX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2JhY2t1cF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9uZXdlc3Rfcm93X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KC21haW50ZW5hbmNlGAYgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlEjMKCmNvbXBhcmlzb24YByABKAsyHy5zaWduYWxib3gudjEuUmVjb25jaWxlUmVzcG9uc2USSAoLZGlmZmVyZW5jZXMYCCADKAsyMy5zaWduYWxib3gudjEuQ2hlY2tSZXN0b3JlUmVzcG9uc2UuRGlmZmVyZW5jZXNFbnRyeRIkCgRsb3N0GAkgASgLMhYuc2lnbmFsYm94LnYxLkxvc3RSb3dzEhQKB2Fkb3B0ZWQYCiABKANIAIgBARIbCg5mYWlsZWRfbWlzc2luZxgLIAEoA0gBiAEBEjEKDWxvc3RfcGF5bG9hZHMYDCABKAsyGi5zaWduYWxib3gudjEuTG9zdFBheWxvYWRzEhYKCXNjaGVkdWxlcxgNIAEoA0gCiAEBEhkKEWxhY2tpbmdfc2NoZWR1bGVzGA4gAygJEhgKC2Rpc3BhdGNoZXJzGA8gASgDSAOIAQESGwoTdW5vd25lZF9kaXNwYXRjaGVycxgQIAMoCRI+CgZlcnJvcnMYESADKAsyLi5zaWduYWxib3gudjEuQ2hlY2tSZXN0b3JlUmVzcG9uc2UuRXJyb3JzRW50cnkSLgoMc2VhbGluZ19rZXlzGBIgAygLMhguc2lnbmFsYm94LnYxLlNlYWxpbmdLZXkaMgoQRGlmZmVyZW5jZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGi0KC0Vycm9yc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCgoIX2Fkb3B0ZWRCEQoPX2ZhaWxlZF9taXNzaW5nQgwKCl9zY2hlZHVsZXNCDgoMX2Rpc3BhdGNoZXJzIlwKDExvc3RQYXlsb2FkcxIMCgRydW5zGAEgASgDEhYKDnNhbXBsZV9ydW5faWRzGAIgAygJEhAKCHNlYXJjaGVkGAMgASgDEhQKDGFsbF9zZWFyY2hlZBgEIAEoCCKGAgoITG9zdFJvd3MSDAoEb3BlbhgBIAEoAxINCgVlbmRlZBgCIAEoAxISCgp1cF90b19ob3VyGAMgASgDEhEKCXVwX3RvX2RheRgEIAEoAxINCgVvbGRlchgFIAEoAxIvCgtuZXdlc3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOZm9yZ290dGVuX2Zyb20YByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD2ZvcmdvdHRlbl91bnRpbBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFeW91bmcYCSABKAMiGAoWTGlzdFNlYWxpbmdLZXlzUmVxdWVzdCJzChdMaXN0U2VhbGluZ0tleXNSZXNwb25zZRIuCgxzZWFsaW5nX2tleXMYASADKAsyGC5zaWduYWxib3gudjEuU2VhbGluZ0tleRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKgAgoKU2VhbGluZ0tleRIKCgJpZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRIuCgpmaXJzdF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglsYXN0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmNvbmZpZ3VyZWQYBSABKAgSDgoGYWN0aXZlGAYgASgIEhEKCW9wZW5fcnVucxgHIAEoAxIWCg53YWl0aW5nX2V2ZW50cxgIIAEoAxIXCg9pbmNvbXBsZXRlX3NldHMYCSABKAMSGAoQc2NoZWR1bGVkX3N0YXJ0cxgKIAEoAxIQCgh3ZWJob29rcxgLIAEoAyJNChFUZW1wb3JhbE5hbWVzcGFjZRIPCgdhZGRyZXNzGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIUCgxuYW1lc3BhY2VfaWQYAyABKAkiZwoLTWFpbnRlbmFuY2USDgoGYWN0aXZlGAEgASgIEg4KBnJlYXNvbhgCIAEoCRINCgVhY3RvchgDIAEoCRIpCgVzaW5jZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiFwoVR2V0TWFpbnRlbmFuY2VSZXF1ZXN0IkgKFkdldE1haW50ZW5hbmNlUmVzcG9uc2USLgoLbWFpbnRlbmFuY2UYASABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2UiNwoVU2V0TWFpbnRlbmFuY2VSZXF1ZXN0Eg4KBmFjdGl2ZRgBIAEoCBIOCgZyZWFzb24YAiABKAkiSAoWU2V0TWFpbnRlbmFuY2VSZXNwb25zZRIuCgttYWludGVuYW5jZRgBIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZTK8BgoNU3lzdGVtU2VydmljZRJdCg1HZXRDb25uZWN0aW9uEiIuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXNwb25zZSIDkAIBElEKCUdldFN0YXR1cxIeLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkdldFN0YXR1c1Jlc3BvbnNlIgOQAgESVAoKTGlzdFF1ZXVlcxIfLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVxdWVzdBogLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVzcG9uc2UiA5ACARJVCgxSZXNldEJyZWFrZXISIS5zaWduYWxib3gudjEuUmVzZXRCcmVha2VyUmVxdWVzdBoiLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXNwb25zZRJMCglSZWNvbmNpbGUSHi5zaWduYWxib3gudjEuUmVjb25jaWxlUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXNwb25zZRJaCgxDaGVja1Jlc3RvcmUSIS5zaWduYWxib3gudjEuQ2hlY2tSZXN0b3JlUmVxdWVzdBoiLnNpZ25hbGJveC52MS5DaGVja1Jlc3RvcmVSZXNwb25zZSIDkAIBEmMKD0xpc3RTZWFsaW5nS2V5cxIkLnNpZ25hbGJveC52MS5MaXN0U2VhbGluZ0tleXNSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkxpc3RTZWFsaW5nS2V5c1Jlc3BvbnNlIgOQAgESYAoOR2V0TWFpbnRlbmFuY2USIy5zaWduYWxib3gudjEuR2V0TWFpbnRlbmFuY2VSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkdldE1haW50ZW5hbmNlUmVzcG9uc2UiA5ACARJbCg5TZXRNYWludGVuYW5jZRIjLnNpZ25hbGJveC52MS5TZXRNYWludGVuYW5jZVJlcXVlc3QaJC5zaWduYWxib3gudjEuU2V0TWFpbnRlbmFuY2VSZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Connection is a server's connection to Temporal.
@@ -191,7 +144,7 @@ export type Connection = Message<"signalbox.v1.Connection"> & {
  * Use `create(ConnectionSchema)` to create a new message.
  */
 export const ConnectionSchema: GenMessage<Connection> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 2);
+  messageDesc(file_signalbox_v1_system, 0);
 
 /**
  * @generated from message signalbox.v1.GetConnectionRequest
@@ -204,7 +157,7 @@ export type GetConnectionRequest = Message<"signalbox.v1.GetConnectionRequest"> 
  * Use `create(GetConnectionRequestSchema)` to create a new message.
  */
 export const GetConnectionRequestSchema: GenMessage<GetConnectionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 3);
+  messageDesc(file_signalbox_v1_system, 1);
 
 /**
  * @generated from message signalbox.v1.GetConnectionResponse
@@ -260,7 +213,7 @@ export type GetConnectionResponse = Message<"signalbox.v1.GetConnectionResponse"
  * Use `create(GetConnectionResponseSchema)` to create a new message.
  */
 export const GetConnectionResponseSchema: GenMessage<GetConnectionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 4);
+  messageDesc(file_signalbox_v1_system, 2);
 
 /**
  * Breaker is the circuit breaker: after several consecutive failures it makes connection attempts rare.
@@ -302,7 +255,7 @@ export type Breaker = Message<"signalbox.v1.Breaker"> & {
  * Use `create(BreakerSchema)` to create a new message.
  */
 export const BreakerSchema: GenMessage<Breaker> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 5);
+  messageDesc(file_signalbox_v1_system, 3);
 
 /**
  * ConnectionStatistics contains statistics since the process started.
@@ -362,7 +315,7 @@ export type ConnectionStatistics = Message<"signalbox.v1.ConnectionStatistics"> 
  * Use `create(ConnectionStatisticsSchema)` to create a new message.
  */
 export const ConnectionStatisticsSchema: GenMessage<ConnectionStatistics> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 6);
+  messageDesc(file_signalbox_v1_system, 4);
 
 /**
  * WorkerSet contains the workers of a server for one project.
@@ -437,7 +390,7 @@ export type WorkerSet = Message<"signalbox.v1.WorkerSet"> & {
  * Use `create(WorkerSetSchema)` to create a new message.
  */
 export const WorkerSetSchema: GenMessage<WorkerSet> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 7);
+  messageDesc(file_signalbox_v1_system, 5);
 
 /**
  * QueueMode is how the server treats new runs while Temporal is unavailable.
@@ -486,7 +439,7 @@ export type QueueMode = Message<"signalbox.v1.QueueMode"> & {
  * Use `create(QueueModeSchema)` to create a new message.
  */
 export const QueueModeSchema: GenMessage<QueueMode> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 8);
+  messageDesc(file_signalbox_v1_system, 6);
 
 /**
  * Reconciler is the last comparison of runs with Temporal by this server.
@@ -550,7 +503,7 @@ export type Reconciler = Message<"signalbox.v1.Reconciler"> & {
  * Use `create(ReconcilerSchema)` to create a new message.
  */
 export const ReconcilerSchema: GenMessage<Reconciler> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 9);
+  messageDesc(file_signalbox_v1_system, 7);
 
 /**
  * Worker is a live process with the worker role.
@@ -629,7 +582,7 @@ export type Worker = Message<"signalbox.v1.Worker"> & {
  * Use `create(WorkerSchema)` to create a new message.
  */
 export const WorkerSchema: GenMessage<Worker> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 10);
+  messageDesc(file_signalbox_v1_system, 8);
 
 /**
  * Processor is what a process got of its machine's processors in the last minute. What the operating system does not report is
@@ -686,7 +639,7 @@ export type Processor = Message<"signalbox.v1.Processor"> & {
  * Use `create(ProcessorSchema)` to create a new message.
  */
 export const ProcessorSchema: GenMessage<Processor> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 11);
+  messageDesc(file_signalbox_v1_system, 9);
 
 /**
  * @generated from message signalbox.v1.GetStatusRequest
@@ -699,7 +652,7 @@ export type GetStatusRequest = Message<"signalbox.v1.GetStatusRequest"> & {
  * Use `create(GetStatusRequestSchema)` to create a new message.
  */
 export const GetStatusRequestSchema: GenMessage<GetStatusRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 12);
+  messageDesc(file_signalbox_v1_system, 10);
 
 /**
  * @generated from message signalbox.v1.GetStatusResponse
@@ -822,7 +775,7 @@ export type GetStatusResponse = Message<"signalbox.v1.GetStatusResponse"> & {
  * Use `create(GetStatusResponseSchema)` to create a new message.
  */
 export const GetStatusResponseSchema: GenMessage<GetStatusResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 13);
+  messageDesc(file_signalbox_v1_system, 11);
 
 /**
  * RunnerQueue is the task queue for the programs of a project.
@@ -870,7 +823,7 @@ export type RunnerQueue = Message<"signalbox.v1.RunnerQueue"> & {
  * Use `create(RunnerQueueSchema)` to create a new message.
  */
 export const RunnerQueueSchema: GenMessage<RunnerQueue> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 14);
+  messageDesc(file_signalbox_v1_system, 12);
 
 /**
  * Runner is a process that executes programs.
@@ -904,7 +857,7 @@ export type Runner = Message<"signalbox.v1.Runner"> & {
  * Use `create(RunnerSchema)` to create a new message.
  */
 export const RunnerSchema: GenMessage<Runner> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 15);
+  messageDesc(file_signalbox_v1_system, 13);
 
 /**
  * StoreFacts describes the database as the answering server uses it. What could not be read is absent or empty, and error says
@@ -989,7 +942,7 @@ export type StoreFacts = Message<"signalbox.v1.StoreFacts"> & {
  * Use `create(StoreFactsSchema)` to create a new message.
  */
 export const StoreFactsSchema: GenMessage<StoreFacts> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 16);
+  messageDesc(file_signalbox_v1_system, 14);
 
 /**
  * ConnectionPool is a pool of connections to the database.
@@ -1029,7 +982,7 @@ export type ConnectionPool = Message<"signalbox.v1.ConnectionPool"> & {
  * Use `create(ConnectionPoolSchema)` to create a new message.
  */
 export const ConnectionPoolSchema: GenMessage<ConnectionPool> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 17);
+  messageDesc(file_signalbox_v1_system, 15);
 
 /**
  * @generated from message signalbox.v1.ListQueuesRequest
@@ -1053,7 +1006,7 @@ export type ListQueuesRequest = Message<"signalbox.v1.ListQueuesRequest"> & {
  * Use `create(ListQueuesRequestSchema)` to create a new message.
  */
 export const ListQueuesRequestSchema: GenMessage<ListQueuesRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 18);
+  messageDesc(file_signalbox_v1_system, 16);
 
 /**
  * @generated from message signalbox.v1.ListQueuesResponse
@@ -1084,7 +1037,7 @@ export type ListQueuesResponse = Message<"signalbox.v1.ListQueuesResponse"> & {
  * Use `create(ListQueuesResponseSchema)` to create a new message.
  */
 export const ListQueuesResponseSchema: GenMessage<ListQueuesResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 19);
+  messageDesc(file_signalbox_v1_system, 17);
 
 /**
  * Queue is the task queue of a project in Temporal.
@@ -1129,7 +1082,7 @@ export type Queue = Message<"signalbox.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 20);
+  messageDesc(file_signalbox_v1_system, 18);
 
 /**
  * QueueLine is the part of a task queue for one kind of task.
@@ -1179,7 +1132,7 @@ export type QueueLine = Message<"signalbox.v1.QueueLine"> & {
  * Use `create(QueueLineSchema)` to create a new message.
  */
 export const QueueLineSchema: GenMessage<QueueLine> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 21);
+  messageDesc(file_signalbox_v1_system, 19);
 
 /**
  * Dependency is a component that a server requires.
@@ -1232,7 +1185,7 @@ export type Dependency = Message<"signalbox.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 22);
+  messageDesc(file_signalbox_v1_system, 20);
 
 /**
  * @generated from message signalbox.v1.ResetBreakerRequest
@@ -1245,7 +1198,7 @@ export type ResetBreakerRequest = Message<"signalbox.v1.ResetBreakerRequest"> & 
  * Use `create(ResetBreakerRequestSchema)` to create a new message.
  */
 export const ResetBreakerRequestSchema: GenMessage<ResetBreakerRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 23);
+  messageDesc(file_signalbox_v1_system, 21);
 
 /**
  * @generated from message signalbox.v1.ResetBreakerResponse
@@ -1264,7 +1217,7 @@ export type ResetBreakerResponse = Message<"signalbox.v1.ResetBreakerResponse"> 
  * Use `create(ResetBreakerResponseSchema)` to create a new message.
  */
 export const ResetBreakerResponseSchema: GenMessage<ResetBreakerResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 24);
+  messageDesc(file_signalbox_v1_system, 22);
 
 /**
  * @generated from message signalbox.v1.ReconcileRequest
@@ -1291,7 +1244,7 @@ export type ReconcileRequest = Message<"signalbox.v1.ReconcileRequest"> & {
  * Use `create(ReconcileRequestSchema)` to create a new message.
  */
 export const ReconcileRequestSchema: GenMessage<ReconcileRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 25);
+  messageDesc(file_signalbox_v1_system, 23);
 
 /**
  * @generated from message signalbox.v1.ReconcileResponse
@@ -1386,7 +1339,7 @@ export type ReconcileResponse = Message<"signalbox.v1.ReconcileResponse"> & {
  * Use `create(ReconcileResponseSchema)` to create a new message.
  */
 export const ReconcileResponseSchema: GenMessage<ReconcileResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 26);
+  messageDesc(file_signalbox_v1_system, 24);
 
 /**
  * ForeignRuns are executions in Temporal that have no row and cannot be adopted, for the same reason.
@@ -1450,7 +1403,7 @@ export type ForeignRuns = Message<"signalbox.v1.ForeignRuns"> & {
  * Use `create(ForeignRunsSchema)` to create a new message.
  */
 export const ForeignRunsSchema: GenMessage<ForeignRuns> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 27);
+  messageDesc(file_signalbox_v1_system, 25);
 
 /**
  * Correction is one difference between a run's row and Temporal.
@@ -1500,7 +1453,7 @@ export type Correction = Message<"signalbox.v1.Correction"> & {
  * Use `create(CorrectionSchema)` to create a new message.
  */
 export const CorrectionSchema: GenMessage<Correction> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 28);
+  messageDesc(file_signalbox_v1_system, 26);
 
 /**
  * @generated from message signalbox.v1.CheckRestoreRequest
@@ -1513,7 +1466,7 @@ export type CheckRestoreRequest = Message<"signalbox.v1.CheckRestoreRequest"> & 
  * Use `create(CheckRestoreRequestSchema)` to create a new message.
  */
 export const CheckRestoreRequestSchema: GenMessage<CheckRestoreRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 29);
+  messageDesc(file_signalbox_v1_system, 27);
 
 /**
  * @generated from message signalbox.v1.CheckRestoreResponse
@@ -1646,7 +1599,7 @@ export type CheckRestoreResponse = Message<"signalbox.v1.CheckRestoreResponse"> 
  * Use `create(CheckRestoreResponseSchema)` to create a new message.
  */
 export const CheckRestoreResponseSchema: GenMessage<CheckRestoreResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 30);
+  messageDesc(file_signalbox_v1_system, 28);
 
 /**
  * LostPayloads counts the open runs whose histories refer to a large value that no store has: they get stuck where they need it.
@@ -1684,7 +1637,7 @@ export type LostPayloads = Message<"signalbox.v1.LostPayloads"> & {
  * Use `create(LostPayloadsSchema)` to create a new message.
  */
 export const LostPayloadsSchema: GenMessage<LostPayloads> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 31);
+  messageDesc(file_signalbox_v1_system, 29);
 
 /**
  * LostRows counts executions of runs without a row.
@@ -1755,7 +1708,7 @@ export type LostRows = Message<"signalbox.v1.LostRows"> & {
  * Use `create(LostRowsSchema)` to create a new message.
  */
 export const LostRowsSchema: GenMessage<LostRows> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 32);
+  messageDesc(file_signalbox_v1_system, 30);
 
 /**
  * @generated from message signalbox.v1.ListSealingKeysRequest
@@ -1768,7 +1721,7 @@ export type ListSealingKeysRequest = Message<"signalbox.v1.ListSealingKeysReques
  * Use `create(ListSealingKeysRequestSchema)` to create a new message.
  */
 export const ListSealingKeysRequestSchema: GenMessage<ListSealingKeysRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 33);
+  messageDesc(file_signalbox_v1_system, 31);
 
 /**
  * @generated from message signalbox.v1.ListSealingKeysResponse
@@ -1792,7 +1745,7 @@ export type ListSealingKeysResponse = Message<"signalbox.v1.ListSealingKeysRespo
  * Use `create(ListSealingKeysResponseSchema)` to create a new message.
  */
 export const ListSealingKeysResponseSchema: GenMessage<ListSealingKeysResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 34);
+  messageDesc(file_signalbox_v1_system, 32);
 
 /**
  * SealingKey is a key that has sealed values, and what needs it.
@@ -1879,105 +1832,7 @@ export type SealingKey = Message<"signalbox.v1.SealingKey"> & {
  * Use `create(SealingKeySchema)` to create a new message.
  */
 export const SealingKeySchema: GenMessage<SealingKey> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 35);
-
-/**
- * @generated from message signalbox.v1.AdoptTemporalRequest
- */
-export type AdoptTemporalRequest = Message<"signalbox.v1.AdoptTemporalRequest"> & {
-  /**
-   * If true, report what would be adopted and change nothing.
-   *
-   * @generated from field: bool dry_run = 1;
-   */
-  dryRun: boolean;
-
-  /**
-   * Address and namespace of the answering server's Temporal, as a dry run returns them. Both are required unless dry_run
-   * is true: a call that reaches a server with another Temporal is refused.
-   *
-   * @generated from field: string address = 2;
-   */
-  address: string;
-
-  /**
-   * @generated from field: string namespace = 3;
-   */
-  namespace: string;
-
-  /**
-   * Why; it is recorded in the audit log.
-   *
-   * @generated from field: string reason = 4;
-   */
-  reason: string;
-};
-
-/**
- * Describes the message signalbox.v1.AdoptTemporalRequest.
- * Use `create(AdoptTemporalRequestSchema)` to create a new message.
- */
-export const AdoptTemporalRequestSchema: GenMessage<AdoptTemporalRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 36);
-
-/**
- * @generated from message signalbox.v1.AdoptTemporalResponse
- */
-export type AdoptTemporalResponse = Message<"signalbox.v1.AdoptTemporalResponse"> & {
-  /**
-   * The Temporal that held the runs until now; absent if none was recorded.
-   *
-   * @generated from field: signalbox.v1.TemporalNamespace former = 1;
-   */
-  former?: TemporalNamespace | undefined;
-
-  /**
-   * Time since which it held them.
-   *
-   * @generated from field: google.protobuf.Timestamp since = 2;
-   */
-  since?: Timestamp | undefined;
-
-  /**
-   * The Temporal of the answering server.
-   *
-   * @generated from field: signalbox.v1.TemporalNamespace now = 3;
-   */
-  now?: TemporalNamespace | undefined;
-
-  /**
-   * The open runs that are left in the former Temporal, by project. Runs that wait in a queue are not in Temporal yet.
-   *
-   * @generated from field: repeated signalbox.v1.LeftRuns left_runs = 4;
-   */
-  leftRuns: LeftRuns[];
-
-  /**
-   * Whether the two differ. Otherwise nothing is adopted.
-   *
-   * @generated from field: bool needed = 5;
-   */
-  needed: boolean;
-
-  /**
-   * Whether the server's Temporal holds the runs from now on.
-   *
-   * @generated from field: bool adopted = 6;
-   */
-  adopted: boolean;
-
-  /**
-   * @generated from field: bool dry_run = 7;
-   */
-  dryRun: boolean;
-};
-
-/**
- * Describes the message signalbox.v1.AdoptTemporalResponse.
- * Use `create(AdoptTemporalResponseSchema)` to create a new message.
- */
-export const AdoptTemporalResponseSchema: GenMessage<AdoptTemporalResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 37);
+  messageDesc(file_signalbox_v1_system, 33);
 
 /**
  * TemporalNamespace is a namespace of a Temporal.
@@ -2008,31 +1863,7 @@ export type TemporalNamespace = Message<"signalbox.v1.TemporalNamespace"> & {
  * Use `create(TemporalNamespaceSchema)` to create a new message.
  */
 export const TemporalNamespaceSchema: GenMessage<TemporalNamespace> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 38);
-
-/**
- * LeftRuns counts the open runs of a project that are left in a former Temporal.
- *
- * @generated from message signalbox.v1.LeftRuns
- */
-export type LeftRuns = Message<"signalbox.v1.LeftRuns"> & {
-  /**
-   * @generated from field: string project = 1;
-   */
-  project: string;
-
-  /**
-   * @generated from field: int64 runs = 2;
-   */
-  runs: bigint;
-};
-
-/**
- * Describes the message signalbox.v1.LeftRuns.
- * Use `create(LeftRunsSchema)` to create a new message.
- */
-export const LeftRunsSchema: GenMessage<LeftRuns> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 39);
+  messageDesc(file_signalbox_v1_system, 34);
 
 /**
  * Maintenance is whether the platform starts new runs.
@@ -2074,7 +1905,7 @@ export type Maintenance = Message<"signalbox.v1.Maintenance"> & {
  * Use `create(MaintenanceSchema)` to create a new message.
  */
 export const MaintenanceSchema: GenMessage<Maintenance> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 40);
+  messageDesc(file_signalbox_v1_system, 35);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceRequest
@@ -2087,7 +1918,7 @@ export type GetMaintenanceRequest = Message<"signalbox.v1.GetMaintenanceRequest"
  * Use `create(GetMaintenanceRequestSchema)` to create a new message.
  */
 export const GetMaintenanceRequestSchema: GenMessage<GetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 41);
+  messageDesc(file_signalbox_v1_system, 36);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceResponse
@@ -2104,7 +1935,7 @@ export type GetMaintenanceResponse = Message<"signalbox.v1.GetMaintenanceRespons
  * Use `create(GetMaintenanceResponseSchema)` to create a new message.
  */
 export const GetMaintenanceResponseSchema: GenMessage<GetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 42);
+  messageDesc(file_signalbox_v1_system, 37);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceRequest
@@ -2130,7 +1961,7 @@ export type SetMaintenanceRequest = Message<"signalbox.v1.SetMaintenanceRequest"
  * Use `create(SetMaintenanceRequestSchema)` to create a new message.
  */
 export const SetMaintenanceRequestSchema: GenMessage<SetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 43);
+  messageDesc(file_signalbox_v1_system, 38);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceResponse
@@ -2149,7 +1980,7 @@ export type SetMaintenanceResponse = Message<"signalbox.v1.SetMaintenanceRespons
  * Use `create(SetMaintenanceResponseSchema)` to create a new message.
  */
 export const SetMaintenanceResponseSchema: GenMessage<SetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 44);
+  messageDesc(file_signalbox_v1_system, 39);
 
 /**
  * SystemService reports the status of the platform.
@@ -2157,16 +1988,6 @@ export const SetMaintenanceResponseSchema: GenMessage<SetMaintenanceResponse> = 
  * @generated from service signalbox.v1.SystemService
  */
 export const SystemService: GenService<{
-  /**
-   * GetVersion returns the server's version.
-   *
-   * @generated from rpc signalbox.v1.SystemService.GetVersion
-   */
-  getVersion: {
-    methodKind: "unary";
-    input: typeof GetVersionRequestSchema;
-    output: typeof GetVersionResponseSchema;
-  },
   /**
    * GetConnection returns the state of the connection to Temporal of the answering server. Every signed-in caller may read it:
    * it contains no address and no error text.
@@ -2221,20 +2042,6 @@ export const SystemService: GenService<{
     methodKind: "unary";
     input: typeof ReconcileRequestSchema;
     output: typeof ReconcileResponseSchema;
-  },
-  /**
-   * AdoptTemporal records that runs start in the Temporal of the answering server from now on. While open runs are in the
-   * recorded Temporal, a server that is connected to another one starts none. With this call the open runs are left
-   * there: they are neither failed nor started again, read as IN_ANOTHER_TEMPORAL, and continue once the platform uses
-   * their Temporal again. It is refused while live workers are connected to the former Temporal. It changes nothing
-   * where the server's Temporal is the recorded one.
-   *
-   * @generated from rpc signalbox.v1.SystemService.AdoptTemporal
-   */
-  adoptTemporal: {
-    methodKind: "unary";
-    input: typeof AdoptTemporalRequestSchema;
-    output: typeof AdoptTemporalResponseSchema;
   },
   /**
    * CheckRestore compares the database with Temporal after the restore of a backup, and reports what the one has and the other
