@@ -137,8 +137,8 @@ func publishAll(ctx context.Context, s *invocation.Invocation, files []string, s
 		}
 		published = append(published, response)
 		rows = append(rows, output.Cells("WORKFLOW", response.GetWorkflow().GetName(),
-			"VERSION", response.GetVersion().GetVersion(), "CHANGE", change, "FILE", file,
-			"+HASH", response.GetVersion().GetHash()))
+			"VERSION", response.GetVersion().GetVersion(), "CHANGE", change,
+			"+HASH", response.GetVersion().GetHash(), "+FILE", file))
 	}
 	show := func() error { return output.Rows(s.Out, s.Format(), s.Style(), rows) }
 	if s.Format().Structured() {
