@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/read"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/search"
 	"github.com/signalbox-dev/signalbox/internal/session"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -96,6 +97,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Statistics = statistics.NewService(statistics.Options{
 		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
 	})
+	options.Search = search.NewService(s.Search())
 	options.Annotations = annotation.NewService(annotation.Options{
 		Outages: s.Annotations(), Publications: s.Annotations(), Owners: events.service, Projects: s,
 		TaskQueue: contract.TaskQueue, Now: time.Now,

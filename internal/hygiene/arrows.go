@@ -34,7 +34,7 @@ func Arrows() []Rule {
 		"internal/problem", "internal/retention", "internal/event", "internal/dispatcher", "internal/workflow", "internal/function",
 		"internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret",
 		"internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook",
-		"internal/netguard", "internal/quota", "internal/redact"}
+		"internal/netguard", "internal/quota", "internal/redact", "internal/search"}
 	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop",
 		"internal/backoff", "internal/groupcommit", "internal/semaphore", "internal/traceparent", "internal/processor"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
@@ -203,7 +203,7 @@ func Bans() []Ban {
 	}
 	for _, noun := range []string{
 		"run", "batch", "problem", "retention", "event", "dispatcher", "workflow", "function", "worker", "project", "audit", "auth",
-		"apperror", "system", "maintenance", "token", "session", "webhook", "quota"} {
+		"apperror", "system", "maintenance", "token", "session", "webhook", "quota", "search"} {
 		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), nil,
 			"the domain makes decisions and does no I/O"})
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,17 @@ type Filter struct {
 	EndedUntil time.Time `json:"endedUntil,omitzero"`
 	// ErrorType is that of the error of the runs, one of [ErrorTypes].
 	ErrorType string `json:"errorType,omitempty"`
+	// ErrorText are beginnings of words of their error, see [ErrorWords].
+	ErrorText string `json:"errorText,omitempty"`
+	// FailedTask is the name of the task that their error is from, in any case.
+	FailedTask string `json:"failedTask,omitempty"`
+	// Words are beginnings of words, one of which at least is among [StartWords] or [ErrorWords]; the others may be parts
+	// of the name of the workflow or of the key of a label.
+	Words string `json:"words,omitempty"`
+	// Waiting is what the runs wait for, one of [WaitingKinds].
+	Waiting string `json:"waiting,omitempty"`
+	// Cause is that of the verdict on stuck runs.
+	Cause string `json:"cause,omitempty"`
 
 	// OldestFirst reverses the order.
 	OldestFirst bool    `json:"oldestFirst,omitempty"`
@@ -78,6 +90,7 @@ func (f Filter) Matches(r Run) bool {
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) &&
 		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text) || EndsID(f.Text, r.ID)) &&
 		(f.FailureGroup == "" || r.Status == Failed || r.Status == TimedOut) &&
+		(f.Waiting == "" || r.WaitingKind == f.Waiting) && f.hasWords(r) &&
 		between(r.CreatedAt, f.Since, f.Until) && f.hasEnded(r) && f.hasError(r) && f.isStuck(r) && f.hasLabels(r)
 }
 
@@ -128,12 +141,12 @@ func (f Filter) hasError(r Run) bool {
 
 func (f Filter) isStuck(r Run) bool {
 	switch {
-	case len(f.Stuck) == 0:
+	case len(f.Stuck) == 0 && f.Cause == "":
 		return true
-	case r.Stuck == nil:
+	case r.Stuck == nil || f.Cause != "" && r.Stuck.Cause != f.Cause:
 		return false
 	}
-	return f.AnyCode() || slices.Contains(f.Stuck, r.Stuck.Code)
+	return len(f.Stuck) == 0 || f.AnyCode() || slices.Contains(f.Stuck, r.Stuck.Code)
 }
 
 func (f Filter) hasLabels(r Run) bool {
@@ -179,6 +192,18 @@ func (f Filter) Check() error {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"the type of an error has %d bytes: at most %d are allowed", len(f.ErrorType), maxErrorType).
 			WithField("error_type", "is too long")
+	}
+	if f.Waiting != "" && !slices.Contains(WaitingKinds(), f.Waiting) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown kind of wait %q; use one of %v", f.Waiting,
+			WaitingKinds()).
+			WithField("waiting", "unknown kind %q", f.Waiting)
+	}
+	if f.Cause != "" && !slices.Contains(Causes(), f.Cause) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown cause %q; use one of %v", f.Cause, Causes()).
+			WithField("cause", "unknown cause %q", f.Cause)
+	}
+	if err := cmp.Or(CheckWords("words", f.Words), CheckWords("error_text", f.ErrorText)); err != nil {
+		return err
 	}
 	if err := CheckLabels(f.Labels); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/graph"
+	"github.com/signalbox-dev/signalbox/dsl/taskindex"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -214,6 +215,9 @@ func (s *Service) Publish(ctx context.Context, projectName string, sub Submissio
 		Source: sub.Source, Canonical: c.Document.Canonical(), Publisher: publisher, PublishedAt: s.now(),
 	}
 	v.Resources = pinned(c.Document, v.PublishedAt)
+	for _, t := range taskindex.List(c.Document) {
+		v.Tasks = append(v.Tasks, Task{Pointer: t.Pointer, Name: t.Name})
+	}
 	if v.Trigger, v.Timer, err = startedBy(projectName, c.Document); err != nil {
 		return Published{Violations: c.Violations}, err
 	}

@@ -96,6 +96,8 @@ func workflowExamples() []example {
 				`, "violations": [{"severity": "warning", "code": "UNUSED", "message": "the task nap changes nothing", "path": "/do/0/nap", "line": 7, "column": 5, "suggestion": "delete it"}]}`}},
 		{name: "workflow-publish", line: "workflow publish FILE", file: validDocument,
 			answers: answers{"PublishWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
+		{name: "workflow-publish-several", line: "workflow publish FILE FILE", file: validDocument,
+			answers: answers{"PublishWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
 		{name: "workflow-publish-taken", line: "workflow publish FILE", file: validDocument,
 			answers: answers{"PublishWorkflow": `!already_exists VERSION_TAKEN version 1.2.0 of "shop/order" is published with other content; give the document another version`}},
 		{name: "workflow-publish-nothing", line: "workflow publish"},

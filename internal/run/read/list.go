@@ -64,6 +64,9 @@ func (s *Reader) Checked(ctx context.Context, f run.Filter) (run.Filter, error) 
 	if err := f.Check(); err != nil {
 		return f, err
 	}
+	if f.Cause != "" && len(f.Stuck) == 0 {
+		f.Stuck = []string{run.AnyCode} // only stuck runs have a cause
+	}
 	return s.resolved(ctx, f)
 }
 

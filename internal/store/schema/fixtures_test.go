@@ -257,5 +257,14 @@ func fixtures() map[int64]fixture {
 	}, 7: {
 		insert: []string{`UPDATE projects SET images = '["alpine:*"]' WHERE name = 'shop'`},
 		want:   map[string]string{`SELECT images FROM projects WHERE name = 'shop'`: `["alpine:*"]`},
+	}, 10: {
+		insert: []string{
+			`INSERT INTO run_terms (run_id, term, kinds, project, created_at) VALUES ('r1', 'order', 3, 'shop', 5)`,
+			`INSERT INTO workflow_tasks (project, workflow, pointer, name) VALUES ('shop', 'a/order', '/do/0', 'pay')`,
+		},
+		want: map[string]string{
+			`SELECT kinds FROM run_terms WHERE run_id = 'r1' AND term = 'order'`: "3",
+			`SELECT name FROM workflow_tasks WHERE workflow = 'a/order'`:         "pay",
+		},
 	}}
 }

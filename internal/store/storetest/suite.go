@@ -73,6 +73,7 @@ type clusters interface {
 type reports interface {
 	Verdicts() *Verdicts
 	Statistics() *runrow.Statistics
+	Search() *store.Search
 	Annotations() *store.Annotations
 	Problems() *store.Problems
 	Views() *store.Views
@@ -139,6 +140,7 @@ type test struct {
 func cases() []test {
 	return []test{
 		{"projects", testProjects},
+		{"search", testSearch},
 		{"update a project", testUpdateProject},
 		{"drafts", testDrafts},
 		{"publish", testPublish},
