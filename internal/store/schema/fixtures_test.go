@@ -257,5 +257,8 @@ func fixtures() map[int64]fixture {
 	}, 7: {
 		insert: []string{`UPDATE projects SET images = '["alpine:*"]' WHERE name = 'shop'`},
 		want:   map[string]string{`SELECT images FROM projects WHERE name = 'shop'`: `["alpine:*"]`},
+	}, 9: {
+		insert: []string{`UPDATE projects SET program_limits = '{"processes":4}' WHERE name = 'shop'`},
+		want:   map[string]string{`SELECT program_limits FROM projects WHERE name = 'shop'`: `{"processes":4}`},
 	}}
 }
