@@ -36,6 +36,7 @@ type Service struct {
 	resources *resources
 	now       func() time.Time
 	secrets   secret.Provider // nil: publishing does not check secrets
+	runners   FindRunners     // nil: checks do not ask whether programs can be executed
 }
 
 // NewService returns a service over a store, with the limits of documents.
@@ -115,6 +116,7 @@ func (s *Service) check(ctx context.Context, projectName string, sub Submission,
 		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Violations: violations}, nil
 	}
 	if doc != nil {
+		violations = append(violations, s.unexecuted(ctx, projectName, doc)...)
 		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Document: doc, Violations: violations}, nil
 	}
 	c := Checked{Violations: violations}

@@ -257,7 +257,10 @@ func fixtures() map[int64]fixture {
 	}, 7: {
 		insert: []string{`UPDATE projects SET images = '["alpine:*"]' WHERE name = 'shop'`},
 		want:   map[string]string{`SELECT images FROM projects WHERE name = 'shop'`: `["alpine:*"]`},
-	}, 10: {
+	}, 8: {
+		insert: []string{`UPDATE projects SET program_limits = '{"processes":4}' WHERE name = 'shop'`},
+		want:   map[string]string{`SELECT program_limits FROM projects WHERE name = 'shop'`: `{"processes":4}`},
+	}, 9: {
 		insert: []string{
 			`INSERT INTO run_terms (run_id, term, kinds, project, created_at) VALUES ('r1', 'order', 3, 'shop', 5)`,
 			`INSERT INTO workflow_tasks (project, workflow, pointer, name) VALUES ('shop', 'a/order', '/do/0', 'pay')`,
