@@ -79,7 +79,8 @@ func (s *Set) TryLock() bool {
 func (s *Set) Unlock() { <-s.starting }
 
 // Start makes a worker on a client and starts it. It does not return before the SDK does, which closing the client
-// speeds up. A factory cannot be interrupted.
+// speeds up. A factory cannot be interrupted. The worker may have received tasks before Start returns, so the client is
+// in use from then on.
 func (s *Set) Start(c *connclient.Client, generation int) (*Running, error) {
 	var (
 		w   worker.Worker
@@ -89,10 +90,11 @@ func (s *Set) Start(c *connclient.Client, generation int) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Acquire()
 	if err := w.Start(); err != nil {
+		c.Release()
 		return nil, fmt.Errorf("starting the workers of %q: %w", s.Name, err)
 	}
-	c.Acquire()
 	return &Running{worker: w, client: c, generation: generation, info: info, since: time.Now()}, nil
 }
 
