@@ -28,4 +28,4 @@ CREATE TABLE workflow_tasks (
 -- Open runs by what they wait for.
 CREATE INDEX runs_waiting ON runs (project, waiting_kind, created_at, id) WHERE waiting_kind <> '';
 
-INSERT INTO schema_compat (version, oldest) VALUES (10, 1);
+INSERT INTO schema_compat (version, oldest) VALUES (9, 1);
