@@ -45,7 +45,7 @@ func newConnection(p *process, s *storage, r *records) (_ *connection, err error
 	c.engine, err = engine.New(engine.Options{
 		Connection: options, Address: c.temporal.Address, Namespace: c.temporal.Namespace, ServerID: p.serverID,
 		Keys: p.keys, Values: s.values, MaxValueBytes: payload.MaxBytes, Documents: s.documents, Records: s.sealed.rows,
-		Observer: r, Ended: r.endedSteps, Timers: s.Events(), Store: s, Tracing: p.telemetry.Tracing,
+		Observer: r, Ended: r.endedSteps, Schedules: s.Events(), Store: s, Tracing: p.telemetry.Tracing,
 		Sensitive: s.sealed.Sensitive, Listeners: restoredListeners{s.sealed.events},
 		MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), CallTimeout: p.cfg.Calls.Timeout,
 		CallResult: int64(p.cfg.Calls.MaxResponseBytes), ProgramTimeout: p.cfg.Runner.Timeout, Log: p.log, Now: time.Now,

@@ -315,7 +315,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 		RegisterEvents(fresh, sharedEvents{w.opts.Events, w.opts.Turns})
 	}
 	if w.opts.Publisher != nil {
-		schedule.Register(fresh, w.opts.Publisher, w.engine.schedules)
+		schedule.Register(fresh, w.opts.Publisher, w.engine.schedules, w.opts.Children)
 	}
 	if w.opts.Children != nil {
 		registerChildActivities(fresh, sharedChildren{w.opts.Children, w.opts.Turns})

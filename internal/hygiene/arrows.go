@@ -42,6 +42,7 @@ func Arrows() []Rule {
 	rules := []Rule{
 		{"api", nil, "the API definition does not depend on its implementation"},
 		{"dsl/internal", nil, "values and syntax trees do not depend on the workflow language"},
+		{"dsl/firing", []string{"dsl/internal"}, "the times of schedules do not depend on workflow documents"},
 		{"dsl/jq", []string{"dsl/internal"}, "expressions do not depend on workflow documents"},
 		{"dsl", []string{"dsl/internal", "dsl/jq"}, "the workflow language does not depend on its execution"},
 		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}),
