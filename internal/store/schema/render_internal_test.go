@@ -23,8 +23,8 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0005_retries.sql", "178a5977bcd2", "178a5977bcd2"},
 		{"0006_logs.sql", "422936a77a58", "b5fe0e24c351"},
 		{"0007_images.sql", "d4132b10dc44", "d4132b10dc44"},
-		{"0008_program_limits.sql", "802db6c5367e", "802db6c5367e"},
-		{"0009_terms.sql", "3d88fddc97e8", "cfe8e5b9bc63"},
+		{"0008_program_limits.sql", "683af476332a", "683af476332a"},
+		{"0009_terms.sql", "2938901d59e3", "cfe8e5b9bc63"},
 	}
 }
 
