@@ -24,6 +24,6 @@ func runawayFinding(r Runaway) Finding {
 			"they emit, or after their end", r.Count),
 		Advice: fmt.Sprintf("`signalbox workflow stop %s --project %s --reason TEXT` pauses it and cancels its open runs; "+
 			"where this is intended, raise runs.runaway_per_minute", r.Workflow, r.Project),
-		Runbook: "docs/problems.md#workflows-that-start-themselves", Count: r.Count, First: r.First, Last: r.Last,
+		Runbook: "docs/what-is-wrong.md#workflows-that-start-themselves", Count: r.Count, First: r.First, Last: r.Last,
 	}
 }

@@ -1,7 +1,7 @@
 package run
 
-// The codes of diagnoses of stuck runs, as the API, metrics and events use them. docs/stuck.md explains them; package
-// diagnose determines which applies.
+// The codes of diagnoses of stuck runs, as the API, metrics and events use them. docs/what-is-wrong.md explains them;
+// package diagnose determines which applies.
 const (
 	EngineDisconnected = "ENGINE_DISCONNECTED" // Temporal is unavailable
 	NoPoller           = "NO_POLLER"           // the task queue has no poller
@@ -36,7 +36,7 @@ const (
 	Other               = "OTHER"                // none of these
 )
 
-// Causes returns all causes, in the order of docs/stuck.md.
+// Causes returns all causes, in the order of docs/what-is-wrong.md.
 func Causes() []string {
 	return []string{
 		PayloadTooLarge, Deadlock, ProcessorShortage, Panic, UnknownType, NonDeterminism, NewerInterpreter, MissingKey,
@@ -51,7 +51,7 @@ func InRun(cause string, twoBuilds bool) bool {
 	return cause == PayloadTooLarge || cause == Deadlock || cause == Panic && twoBuilds
 }
 
-// Codes returns all codes, in the order of docs/stuck.md.
+// Codes returns all codes, in the order of docs/what-is-wrong.md.
 func Codes() []string {
 	return []string{
 		InAnotherTemporal, EngineDisconnected, NoPoller, PollerStale, NoRunner, Backlog, TaskFailing, Poison, ActivityRetrying,

@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// agree corrects both sides with the commands of docs/operations/backup.md until the check is complete, and repeats all
+// agree corrects both sides with the commands of docs/operations.md until the check is complete, and repeats all
 // requests.
 func (x *installation) agree(left remains) {
 	x.t.Helper()
@@ -209,8 +209,8 @@ func (x *installation) once(temporal client.Client, run string) string {
 	return strings.Join(events, ", ")
 }
 
-// endLacking terminates the runs that lack a value, as docs/stuck.md says, and returns their number. Runs that lost
-// their input have a warning.
+// endLacking terminates the runs that lack a value, as docs/what-is-wrong.md says, and returns their number. Runs that
+// lost their input have a warning.
 func (x *installation) endLacking(e *restoreEvidence) (lacking int) {
 	x.t.Helper()
 	for id, run := range e.runs {

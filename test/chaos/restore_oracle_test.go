@@ -32,7 +32,7 @@ type restoreEvidence struct {
 	once     map[string]string // the events of runs of which Temporal has made no second attempt of a call
 }
 
-// findings lists everything that is not as docs/operations/backup.md promises.
+// findings lists everything that is not as docs/operations.md promises.
 func (e *restoreEvidence) findings() []string {
 	found := slices.Concat(e.hidden(), e.doubled(), e.unended())
 	slices.Sort(found)

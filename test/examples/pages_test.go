@@ -51,7 +51,7 @@ func failing() []string {
 
 // pages returns the pages. secrets is the folder of the secrets of the server.
 func pages(examples, secrets string) []page {
-	problem := "signalbox problem list --state all --kind failure --project problems"
+	problem := "signalbox problem list --state all --kind failure --project what-is-wrong"
 	return []page{
 		{name: "quickstart.md", before: []string{
 			"for f in $(ls " + examples + "/*.yaml | grep -v -e test.yaml -e openapi.yaml); do signalbox workflow publish $f || exit 1; done"}, commands: 15},
@@ -63,10 +63,9 @@ func pages(examples, secrets string) []page {
 		{name: "tenancy.md", commands: 10},
 		{name: "quotas.md", commands: 5}, // in the project shop of the page before
 		{name: "events.md", before: failing(), commands: 6},
-		{name: "failures.md", before: failing(), words: map[string]string{"NUMBER": "1"}, commands: 6},
 		{
-			name: "problems.md", words: map[string]string{"NAME": "problems", "TEXT": "test", "KEY": "$group"}, id: problem +
-				" -o name", commands: 6,
+			name: "what-is-wrong.md", words: map[string]string{"NUMBER": "1", "NAME": "what-is-wrong",
+				"TEXT": "test", "KEY": "$group", "PROBLEM": "$(" + problem + " -o name | head -1)"}, commands: 12,
 			before: append(failing(), "until "+problem+" -o name | grep .; do sleep 0.2; done",
 				"group=$("+problem+" -o json --jq '.[0].failureGroup')"),
 		},
@@ -131,7 +130,7 @@ func TestPagesWithCommandsAreRun(t *testing.T) {
 		run[p.name] = true
 	}
 	found := 0
-	// test/operations runs the commands of runbooks, test/procedures those of docs/operations
+	// test/operations runs the commands of runbooks, test/procedures those of docs/operations.md
 	for _, folder := range []string{"", "design/"} {
 		files, err := filepath.Glob("../../docs/" + folder + "*.md")
 		require.NoError(t, err)

@@ -17,10 +17,10 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// lossCommands returns the commands of docs/operations/loss.md that begin so, as arguments of the command line.
+// lossCommands returns the commands of docs/operations.md that begin so, as arguments of the command line.
 func lossCommands(t *testing.T, begin string, replace ...string) [][]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations/loss.md")
+	page, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 	var list [][]string
 	for _, found := range regexp.MustCompile("`signalbox ("+begin+"[^`]*)`").FindAllStringSubmatch(string(page), -1) {

@@ -42,7 +42,7 @@ type installation struct {
 }
 
 // newInstallation makes everything but the schema and the servers: the state before the first phase of
-// docs/operations/rollout.md.
+// docs/operations.md.
 func newInstallation(t *testing.T, c *cluster) *installation {
 	t.Helper()
 	i := &installation{

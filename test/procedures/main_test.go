@@ -1,4 +1,4 @@
-// Package procedures_test follows the pages of docs/operations: each command of a page runs as it is written, in the
+// Package procedures_test follows docs/operations.md: each command of the page runs as it is written, in the
 // order of its section, on a platform in the state that the page describes. Servers, people and their commands have the
 // rights of docs/least-privilege.md: roles of Postgres and Redis with passwords, API tokens, and a Unix user without
 // rights.
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// procedure is a scenario, with the sections that it follows as PAGE#HEADING.
+// procedure is a scenario, with the headings of the sections that it follows.
 type procedure struct {
 	name     string
 	sections []string
@@ -60,19 +60,19 @@ type procedure struct {
 func procedures() []procedure {
 	return []procedure{
 		// The longest ones first.
-		{"loss of Postgres", []string{"loss.md#Postgres is lost"}, losePostgres},
-		{"loss of Temporal", []string{"loss.md#Temporal is lost"}, loseTemporal},
+		{"loss of Postgres", []string{"Postgres is lost"}, losePostgres},
+		{"loss of Temporal", []string{"Temporal is lost"}, loseTemporal},
 		{"restore", []string{
-			"backup.md#Backup and restore", "backup.md#Restore", "backup.md#Check",
-			"backup.md#Keep large values outside the backup", "backup.md#Verify",
+			"Backup and restore", "Restore", "Check",
+			"Keep large values outside the backup", "Verify",
 		}, restore},
-		{"first servers", []string{"rollout.md#Rollout", "checklist.md#Production checklist", "loss.md#Redis is lost"},
+		{"first servers", []string{"Rollout", "Production checklist", "Redis is lost"},
 			firstServers},
-		{"rotation", []string{"rotation.md#Key rotation", "rotation.md#Sealing keys", "rotation.md#Redis' password",
-			"rotation.md#Postgres' password"}, rotate},
-		{"move", []string{"moving.md#Moving a project"}, move},
-		{"continuous backup", []string{"backup.md#Back up Postgres continuously"}, archive},
-		{"upgrade", []string{"upgrade.md#Before", "upgrade.md#Rolling: no interruption", "upgrade.md#With maintenance"},
+		{"rotation", []string{"Key rotation", "Sealing keys", "Redis' password",
+			"Postgres' password"}, rotate},
+		{"move", []string{"Moving a project"}, move},
+		{"continuous backup", []string{"Back up Postgres continuously"}, archive},
+		{"upgrade", []string{"Before", "Rolling: no interruption", "With maintenance"},
 			upgrade},
 	}
 }

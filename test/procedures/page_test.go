@@ -2,7 +2,6 @@ package procedures_test
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const pages = "../../docs/operations/"
+const page = "../../docs/operations.md"
 
 // callsProgram matches what begins with a program that the pages call, or is a statement for psql. A name alone is not
 // a command.
@@ -34,12 +33,12 @@ func notRun() map[string]string {
 
 // section is a part of a page under one heading, with its commands in order.
 type section struct {
-	page, heading string
-	commands      []string
-	next          int // the index of the command that has to follow
+	heading  string
+	commands []string
+	next     int // the index of the command that has to follow
 }
 
-func (s *section) String() string { return s.page + "#" + s.heading }
+func (s *section) String() string { return s.heading }
 
 var (
 	heading = regexp.MustCompile(`^#+ (.*)`)
@@ -49,9 +48,9 @@ var (
 )
 
 // sections reads a page: the lines of its blocks of sh, and the code within its text that is a command.
-func sections(t *testing.T, page string) (list []*section) {
+func sections(t *testing.T) (list []*section) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(pages, page))
+	content, err := os.ReadFile(page)
 	require.NoError(t, err)
 	text, language, block := "", "", false
 	flush := func() {
@@ -80,7 +79,7 @@ func sections(t *testing.T, page string) (list []*section) {
 			}
 		case !block && match != nil:
 			flush()
-			list = append(list, &section{page: page, heading: match[1]})
+			list = append(list, &section{heading: match[1]})
 		case !block:
 			text += line + "\n"
 		}
@@ -93,15 +92,14 @@ func sections(t *testing.T, page string) (list []*section) {
 }
 
 // find returns a section of a page.
-func find(t *testing.T, name string) *section {
+func find(t *testing.T, heading string) *section {
 	t.Helper()
-	page, _, _ := strings.Cut(name, "#")
-	for _, s := range sections(t, page) {
-		if s.String() == name {
+	for _, s := range sections(t) {
+		if s.heading == heading {
 			return s
 		}
 	}
-	require.Fail(t, "no such section with commands", name)
+	require.Fail(t, "no such section with commands", heading)
 	return nil
 }
 
@@ -139,23 +137,18 @@ func TestEverySectionHasAProcedure(t *testing.T) {
 			claimed[name] = p.name
 		}
 	}
-	files, err := filepath.Glob(pages + "*.md")
+	content, err := os.ReadFile(page)
 	require.NoError(t, err)
-	commands, all := 0, ""
-	for _, file := range files {
-		content, err := os.ReadFile(filepath.Clean(file))
-		require.NoError(t, err)
-		all += string(content)
-		for _, s := range sections(t, filepath.Base(file)) {
-			require.NotEmpty(t, claimed[s.String()], "no procedure follows %s, which has the commands\n%s", s,
-				strings.Join(s.commands, "\n"))
-			delete(claimed, s.String())
-			commands += len(s.commands)
-		}
+	commands := 0
+	for _, s := range sections(t) {
+		require.NotEmpty(t, claimed[s.heading], "no procedure follows %s, which has the commands\n%s", s,
+			strings.Join(s.commands, "\n"))
+		delete(claimed, s.heading)
+		commands += len(s.commands)
 	}
 	require.Empty(t, claimed, "sections that do not exist or have no commands")
 	require.Greater(t, commands, 70)
 	for command := range notRun() {
-		require.Contains(t, all, "`"+command+"`", "no page has this command: delete the exception")
+		require.Contains(t, string(content), "`"+command+"`", "the page does not have this command: delete the exception")
 	}
 }

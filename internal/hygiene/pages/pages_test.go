@@ -172,7 +172,7 @@ func TestErrorsOfRunsAreOnTheirPage(t *testing.T) {
 	} {
 		folders = append(folders, filepath.Join(root, folder))
 	}
-	violations, err := pages.Titles(filepath.Join(root, "docs/failures.md"), folders)
+	violations, err := pages.Titles(filepath.Join(root, "docs/what-is-wrong.md"), folders)
 	require.NoError(t, err)
 	require.Empty(t, render(violations))
 }
@@ -307,8 +307,8 @@ func TestTablesInPagesMatchTheCode(t *testing.T) {
 		want       []string
 	}{
 		{"concepts.md", "| status |", 0, statuses},
-		{"stuck.md", "| code |", 0, run.Codes()},
-		{"stuck.md", "| cause |", 0, run.Causes()},
+		{"what-is-wrong.md", "| code |", 0, run.Codes()},
+		{"what-is-wrong.md", "| cause |", 0, run.Causes()},
 		{"runs.md", "| kind |", 0, slices.DeleteFunc(explain.Kinds(), func(kind string) bool {
 			return kind == explain.KindUnknown
 		})},

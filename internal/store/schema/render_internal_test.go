@@ -24,7 +24,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0006_logs.sql", "422936a77a58", "b5fe0e24c351"},
 		{"0007_images.sql", "d4132b10dc44", "d4132b10dc44"},
 		{"0008_program_limits.sql", "683af476332a", "683af476332a"},
-		{"0009_terms.sql", "2938901d59e3", "cfe8e5b9bc63"},
+		{"0009_terms.sql", "2938901d59e3", "ec726c6b24a7"},
 	}
 }
 
