@@ -379,6 +379,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	// The codec of payloads has sealed the argument of Put.
 	"Payloads":  "DeleteRun Get Put Stale String Writable",
 	"Originals": "SealedOf Secrecies",
+	"Search":    "Find",
 	// Queries of counts, times and names of tasks.
 	"Statistics": "ReadCells ReadLengths ReadWorkflows",
 }

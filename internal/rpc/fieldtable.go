@@ -75,7 +75,7 @@ func newFieldTable() fieldTable {
 		"action": text, "actor": text, "address": text, "batch_id": text, "data_content_type": text, "data_schema": text,
 		"description": text, "error_type": text, "failure_group": text, "format": text, "from": text, "id": text,
 		"name":      text,
-		"namespace": text, "note": text, "order": text, "outcome": text, "owner": text, "parent_path": text,
+		"namespace": text, "network": text, "note": text, "order": text, "outcome": text, "owner": text, "parent_path": text,
 		"parent_run_id": text,
 		"pointer":       text, "project": text, "reason": text, "replay_of": text, "request_id": text, "routing_key": text,
 		"retrying": text, "run_id": text, "words": text, "error_text": text, "failed_task": text, "waiting": text, "cause": text,

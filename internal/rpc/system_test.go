@@ -182,7 +182,8 @@ func TestStatusHasRunners(t *testing.T) {
 	require.Empty(t, p.do("GET", "/v1/system/status", "").ok()["runners"])
 	p.do("PATCH", "/v1/projects/shop", `{"runners": {"kinds": ["script"]}}`).ok()
 	require.Equal(t, []any{map[string]any{"project": "shop", "name": "runner-shop", "kinds": []any{"script"},
-		"runners": []any{map[string]any{"serverId": "r", "lastPollTime": "2026-01-31T12:00:00Z", "polling": true}}}},
+		"runners": []any{map[string]any{"serverId": "r", "lastPollTime": "2026-01-31T12:00:00Z", "polling": true,
+			"isolations": map[string]any{}}}}},
 		p.do("GET", "/v1/system/status", "").ok()["runners"])
 }
 

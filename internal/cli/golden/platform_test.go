@@ -167,7 +167,8 @@ func systemExamples() []example {
 			"workers": [{"serverId": "host-1-abc", "contract": "2", "address": "temporal.example:7233", "namespace": "signalbox", "namespaceId": "0f6e2a", "startTime": "2026-11-23T03:00:00Z", "lastBeatTime": "2026-11-24T02:59:58Z", "takesRuns": true, "processor": {"limit": 2, "used": 0.4, "required": 0.5}}],
 			"runners": [{"project": "bank", "name": "signalbox.runner-bank", "kinds": ["script"]},
 				{"project": "shop", "name": "signalbox.runner-shop", "kinds": ["container", "script"], "runners": [
-					{"serverId": "host-2-def", "lastPollTime": "2026-11-24T02:59:58Z", "polling": true},
+					{"serverId": "host-2-def", "lastPollTime": "2026-11-24T02:59:58Z", "polling": true,
+						"isolations": {"container": "container", "js": "webassembly", "shell": "none"}},
 					{"serverId": "host-3-ghi", "lastPollTime": "2026-11-24T02:57:00Z"}]},
 				{"project": "toys", "kinds": ["script"], "error": "Temporal is unavailable"}], "moreRunners": true}`}},
 		{name: "system-status-down", line: "system status",

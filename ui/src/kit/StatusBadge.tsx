@@ -38,15 +38,7 @@ export function CancelRequestedBadge() {
 }
 
 /** A short label on a tint. */
-export function Chip({
-  tone,
-  children,
-  title,
-}: {
-  tone: Tone
-  children: React.ReactNode
-  title?: string
-}) {
+export function Chip({ tone, children, title }: { tone: Tone; children: React.ReactNode; title?: string }) {
   return (
     <span className={`${styles.chip} ${toneClass(tone, true)}`} title={title}>
       {children}

@@ -235,7 +235,10 @@ function FilterForm({
       <Select
         label="Waits for"
         value={filter.waiting}
-        options={[{ value: '', label: 'Anything or nothing' }, ...waitingKinds.map((value) => ({ value, label: value }))]}
+        options={[
+          { value: '', label: 'Anything or nothing' },
+          ...waitingKinds.map((value) => ({ value, label: value })),
+        ]}
         onChange={(event) => onChange({ waiting: event.target.value })}
       />
       <Committed

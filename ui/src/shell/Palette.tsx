@@ -30,7 +30,7 @@ export default function Palette({ project, onClose }: { project: string; onClose
   }
   const base = `/p/${encodeURIComponent(project)}`
   const label = readLabel(typed.trim())
-  const listed =
+  const listed: Record<string, string> =
     label !== undefined && labelProblem(label) === '' ? { label: labelParameter(label) } : { words: text }
   return (
     <Dialog title="Find" open onClose={onClose}>
@@ -44,7 +44,9 @@ export default function Palette({ project, onClose }: { project: string; onClose
         />
         <Command.List className={styles.list}>
           {/* Items that are always there do not count as found. */}
-          {text === '' || project === '' ? <Command.Empty className={styles.empty}>Nothing found.</Command.Empty> : null}
+          {text === '' || project === '' ? (
+            <Command.Empty className={styles.empty}>Nothing found.</Command.Empty>
+          ) : null}
           {text !== '' && search.isError ? <div className={styles.empty}>The search is not available.</div> : null}
           {text !== '' && search.data?.groups.length === 0 && !search.isFetching ? (
             <div className={styles.empty}>Nothing found in {project}.</div>
@@ -68,10 +70,7 @@ export default function Palette({ project, onClose }: { project: string; onClose
                       {found.parts.length === 0 ? null : (
                         <span>
                           {found.field}:{' '}
-                          {found.parts.map((part, i) =>
-                            // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text keep their order
-                            part.match ? <mark key={i}>{part.text}</mark> : part.text,
-                          )}
+                          {found.parts.map((part, i) => (part.match ? <mark key={i}>{part.text}</mark> : part.text))}
                         </span>
                       )}
                       {found.detail === '' ? null : <span>{found.detail}</span>}

@@ -107,6 +107,8 @@ function target(kind: string, hit: SearchHit): { path: string; search: Record<st
     case 'project':
       return page(`${base}/runs`)
     default:
-      return page(`${base}/workflows/${(kind === 'task' ? hit.workflow : hit.id).split('/').map(encodeURIComponent).join('/')}`)
+      return page(
+        `${base}/workflows/${(kind === 'task' ? hit.workflow : hit.id).split('/').map(encodeURIComponent).join('/')}`,
+      )
   }
 }

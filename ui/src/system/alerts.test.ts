@@ -41,7 +41,8 @@ describe('the alerts of the installation', () => {
 
   it('name the runners without isolation', () => {
     const runner = (serverId: string, shell: string) => ({ serverId, isolations: { js: 'webassembly', shell } })
-    const of = (...runners: ReturnType<typeof runner>[]) => shown({ connection: { state: 'connected' }, runners: [{ runners }] })
+    const of = (...runners: ReturnType<typeof runner>[]) =>
+      shown({ connection: { state: 'connected' }, runners: [{ runners }] })
     expect(of(runner('a', 'bubblewrap'))).toEqual([])
     expect(of(runner('a', 'bubblewrap'), runner('b', 'none'))).toEqual([
       'isolation amber: Programs are executed without isolation.',
