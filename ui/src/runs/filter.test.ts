@@ -37,6 +37,11 @@ const full = {
   text: 'order-4',
   stuck: ['NO_POLLER'],
   retrying: 'charge',
+  waiting: 'retry',
+  cause: 'DEADLOCK',
+  words: 'order 4711',
+  errorText: 'card declined',
+  failedTask: 'charge',
   failureGroup: 'g1',
   parentRunId: 'p1',
   replayOf: 'r1',
@@ -182,7 +187,7 @@ describe('the same filter elsewhere', () => {
       '/v1/projects/shop/runs:export?format=json&labels=a%3Db%2C+c&labels=d%3De%26f',
     )
     expect(listCommand('shop', full)).toBe(
-      `signalbox run list --project shop --status failed,timed_out --stuck NO_POLLER --retrying charge --workflow shop/order --version 1.4.0 --trigger event --text order-4 --failure-group g1 --parent p1 --replay-of r1 --batch b1 --started-by-batch b2 --label order=4711 --label 'note=a:b, c=d' --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --error execution_missing --ended-since 2026-01-31T13:00:00.000Z --ended-until 2026-02-01T13:00:00.000Z --order oldest`,
+      `signalbox run list --project shop --status failed,timed_out --stuck NO_POLLER --cause DEADLOCK --waiting retry --retrying charge --workflow shop/order --version 1.4.0 --trigger event --text order-4 --words 'order 4711' --error-text 'card declined' --task charge --failure-group g1 --parent p1 --replay-of r1 --batch b1 --started-by-batch b2 --label order=4711 --label 'note=a:b, c=d' --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --error execution_missing --ended-since 2026-01-31T13:00:00.000Z --ended-until 2026-02-01T13:00:00.000Z --order oldest`,
     )
   })
 })
