@@ -20,7 +20,7 @@ use: {secrets: [short, long]}
 do: [{get: {call: http, with: {method: get, endpoint: 'https://shop.example/'}}}]
 `))
 	require.False(t, violations.HasErrors(), violations) // the secrets are not used
-	for range 20 { // the secrets are in no order
+	for range 20 {                                       // the secrets are in no order
 		c := workflowtest.Case{Secrets: map[string]any{"short": "abc", "long": "abcdef"},
 			Live: func(r *http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("abcdef, abc")),

@@ -60,7 +60,7 @@ type Options struct {
 	// Schedules has the timers of the published workflows and their events, and Store the reads of their comparison with
 	// Temporal's schedules.
 	Schedules schedule.Events
-	Store  schedule.Store
+	Store     schedule.Store
 	// Tracing records spans of runs. nil: none are recorded.
 	Tracing *tracing.Tracer
 	// Sensitive returns the texts that must be redacted in values of a run. nil: there are none.

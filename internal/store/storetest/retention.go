@@ -95,7 +95,8 @@ func testDeleteRuns(t *testing.T, open Opener) {
 
 	cut := retention.Cut{Before: at(400), EndedBefore: at(450)}
 	deleted := deleteAll(t, s, retention.Runs, cut, 3)
-	require.Equal(t, map[string]int64{"runs": 7, "steps": 7, "attempt_logs": 1, "step_summaries": 1, "task_summaries": 1},
+	require.Equal(t, map[string]int64{"runs": 7, "run_terms": 21, "steps": 7, "attempt_logs": 1, "step_summaries": 1,
+		"task_summaries": 1},
 		deleted)
 	require.Equal(t, []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"},
 		sortedAs(kept(t, s), []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"}),
