@@ -205,6 +205,10 @@ func (h *help) folder(t *testing.T) string {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "workflows"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "workflows", "ship.yaml"),
+		[]byte("document: {dsl: '1.0.3', namespace: shop, name: ship, version: 1.0.0}\ndo:\n  - pack: {set: {done: true}}\n"),
+		0o600))
 	return folder
 }
 

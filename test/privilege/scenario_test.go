@@ -98,6 +98,7 @@ func (e *environment) runs(t *testing.T) {
 	e.cli(t, "run", "step", id, "1", "--unredacted")
 	e.cli(t, "run", "replay", id, "--reason", "again")
 	e.cli(t, "run", "list", "--label", "kind=calls")
+	e.cli(t, "find", "calls")
 	e.cli(t, "run", "count")
 	e.cli(t, "run", "export", "--all")
 	e.cli(t, "workflow", "grid", calls)

@@ -146,8 +146,7 @@ describe('a label', () => {
     const { context, page, faults } = await open(browser, platform.address, '/p/default/runs?columns=run,labels')
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox', { name: 'Find' }).fill('order=D-1')
-    await page.getByRole('option', { name: 'Find runs with the label order=D-1' }).waitFor()
-    await page.keyboard.press('Enter')
+    await page.getByRole('option', { name: 'List the runs with “order=D-1”' }).click()
     await page.waitForURL(/\/runs\?label=order:D-1$/)
     await listed(page, [second, first])
 
