@@ -17,6 +17,7 @@ func projectFields(p *project.Project) sqlrow.Fields {
 		"max_steps", &p.Settings.MaxSteps, "end_poison", &p.Settings.EndPoison,
 		"max_generation", &p.Settings.MaxGeneration,
 		"runners", sqlrow.JSONInto(&p.Settings.Runners), "images", sqlrow.JSONInto(&p.Settings.Images),
+		"parked_at", sqlrow.TimeInto(&p.ParkedAt),
 	)
 }
 

@@ -257,5 +257,11 @@ func fixtures() map[int64]fixture {
 	}, 7: {
 		insert: []string{`UPDATE projects SET images = '["alpine:*"]' WHERE name = 'shop'`},
 		want:   map[string]string{`SELECT images FROM projects WHERE name = 'shop'`: `["alpine:*"]`},
+	}, 8: {
+		insert: []string{`UPDATE projects SET active_at = 70, parked_at = 71 WHERE name = 'shop'`},
+		want: map[string]string{
+			`SELECT parked_at - active_at FROM projects WHERE name = 'shop'`:                                              "1",
+			`SELECT CASE WHEN parked_at IS NULL AND active_at = 0 THEN 'served' END FROM projects WHERE name = 'default'`: "served",
+		},
 	}}
 }

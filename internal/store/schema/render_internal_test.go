@@ -23,6 +23,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0005_retries.sql", "178a5977bcd2", "178a5977bcd2"},
 		{"0006_logs.sql", "422936a77a58", "b5fe0e24c351"},
 		{"0007_images.sql", "d4132b10dc44", "d4132b10dc44"},
+		{"0008_parked.sql", "833571451f1a", "833571451f1a"},
 	}
 }
 
