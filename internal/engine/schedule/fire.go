@@ -44,7 +44,7 @@ type Timers interface {
 	Timer(ctx context.Context, project, workflow string) (t event.Timer, found bool, err error)
 }
 
-// Register adds the fire workflow to the worker of a project.
+// Register adds the fire workflow to a worker of [contract.FireQueue].
 func Register(r worker.Registry, events Publisher, timers Timers) {
 	r.RegisterWorkflowWithOptions(fire, workflow.RegisterOptions{Name: fireWorkflow})
 	publish := func(ctx context.Context, f Fire) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
@@ -40,7 +41,8 @@ func note(t event.Timer, key string) string {
 	if t.Spec.Cron == "" {
 		when = fmt.Sprintf("every %s from %s", t.Spec.Every, t.Since.UTC().Format(time.RFC3339))
 	}
-	text := fmt.Sprintf("workflow %s@%s of project %s: %s", t.Workflow, t.Version, t.Project, when)
+	text := fmt.Sprintf("workflow %s@%s of project %s: %s, by %s", t.Workflow, t.Version, t.Project, when,
+		contract.FireQueue)
 	if key != "" {
 		text += fmt.Sprintf(", sealed with key %q", key)
 	}
