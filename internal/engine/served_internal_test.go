@@ -80,7 +80,8 @@ func TestChangesConverge(t *testing.T) {
 		}
 		var listed []string
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			if listed = rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "listed"); rapid.Bool().Draw(t, "left") {
+			listed = rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "listed")
+			if rapid.Bool().Draw(t, "left") {
 				left()
 			}
 			step(listed)

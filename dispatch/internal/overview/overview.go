@@ -301,7 +301,8 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 }
 
 // unservedReason is the reason of the status of a dispatcher that no process serves for lack of work.
-const unservedReason = "its project is parked: nothing happens in it, and no worker serves it until the first start or event"
+const unservedReason = "its project is parked: nothing happens in it, and no worker serves it until the first start " +
+	"or event"
 
 // liveWorkers are the workers with current heartbeats.
 type liveWorkers struct {
