@@ -10,7 +10,7 @@ LDFLAGS := -s -w
 # Each module is built by its own go.mod, as its users build it; the workspace is for editors. All builds of the Temporal
 # server use the same flags: each other set of flags would take minutes more.
 GO := GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath go
-PAGES := $(GO) run ./promise/page -processors "$$(nproc)" -tests . -figures promise/figures.jsonl -out ../docs/promises.md \
+PAGES := $(GO) run ./promise/page -processors "$$(nproc)" -tests . -figures promise/figures.jsonl \
 	-reliability ../docs/reliability.md -alerts ../docs/alerting.md
 BUILD := $(GO) build -ldflags '$(LDFLAGS)'
 TOOL_BUILD := GOWORK=off GOFLAGS=-buildvcs=false go build
@@ -137,7 +137,7 @@ soak: setup build ## Run a mix of everything for SOAK_MINUTES (60): nothing late
 		../scripts/services.sh with env $(GO) test ./soak -trimpath -count=1 -v -timeout 24h
 
 .PHONY: restarts
-restarts: ## Restart and kill processes 500 times under load, from SEED if given, and add the figures to docs/promises.md
+restarts: ## Restart and kill processes 500 times under load, from SEED if given, and add the figures to docs/reliability.md
 	@SIGNALBOX_CHAOS_SEED="$(SEED)" $(MAKE) prove RUN='^TestRestartsUnderLoad$$'
 
 .PHONY: compose-test
@@ -165,7 +165,7 @@ fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are 
 
 # One package and one test at a time: the figures are for a machine without other load.
 .PHONY: prove
-prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures of others) at full length and write docs/promises.md; takes hours
+prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures of others) at full length and write docs/reliability.md; takes hours
 	@mkdir -p .build && rm -f .build/promises.jsonl && touch .build/promises.jsonl
 	@status=0; (cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_SOAK_MINUTES="$(or $(SOAK_MINUTES),60)" \
@@ -188,11 +188,11 @@ throttled: setup build ## Run the language, integration and bounded suites with 
 
 # Most of the time is spent waiting for the windows of rules, so several platforms run at once.
 .PHONY: alerts
-alerts: setup build ## Plant every fault (RUN=regexp: some) under Prometheus with the durations of production and write docs/alerting.md; takes two hours
+alerts: setup build ## Plant every fault (RUN=regexp: those with such a name or alert) under Prometheus with the durations of production and write docs/alerting.md; takes two hours
 	@mkdir -p .build && rm -f .build/alerts.jsonl && touch .build/alerts.jsonl
 	@status=0; (cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/alerts.jsonl" ../scripts/services.sh with \
-		env $(GO) test -trimpath -count=1 -parallel=8 -timeout 24h -run 'TestAlertsArriveAndAreResolved/$(RUN)' ./operations) || status=$$?; \
+		env $(GO) test -trimpath -count=1 -parallel=8 -timeout 24h -run 'TestAlertsArriveAndAreResolved/($(RUN))' ./operations) || status=$$?; \
 		(cd test && $(PAGES) ../.build/alerts.jsonl) || status=$$?; \
 		exit $$status
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
 // keyFile is what Reload reads: a key, or an error.
@@ -211,6 +212,50 @@ func TestFailedBuildDrainsItsWorkers(t *testing.T) {
 	}
 }
 
+// TestTaskFinishesThoughItsWorkersStartHasNotReturned ends a build, by a stop and by its time limit, while the start of a
+// worker has not returned that runs a task already.
+func TestTaskFinishesThoughItsWorkersStartHasNotReturned(t *testing.T) {
+	t.Parallel()
+	for _, stop := range []bool{true, false} {
+		t.Run(map[bool]string{true: "stop", false: "time limit"}[stop], func(t *testing.T) {
+			t.Parallel()
+			task := newActivityTask(t)
+			r := newRig(t, conntest.Options{}, task.options)
+			released := make(chan struct{})
+			free := sync.OnceFunc(func() { close(released) })
+			t.Cleanup(free)
+			require.NoError(t, r.Register("orders", func(c client.Client) (worker.Worker, error) {
+				w, err := task.worker(c)
+				return slowStart{w, released}, err
+			}))
+			r.start(t)
+			<-task.begun
+			if stop {
+				ctx := soon(t)
+				go func() { _ = r.Stop(ctx) }()
+				r.until(t, is(conn.Closed, conn.None))
+			} else {
+				r.until(t, func(s conn.Status) bool { return s.Breaker.Failures == 1 })
+			}
+			task.awaitResult(t, r.frontend)
+			free()
+		})
+	}
+}
+
+// slowStart is a worker whose start returns late.
+type slowStart struct {
+	worker.Worker
+
+	released <-chan struct{}
+}
+
+func (w slowStart) Start() error {
+	err := w.Worker.Start()
+	<-w.released
+	return err
+}
+
 // TestStopDuringBuild stops a manager while a worker of the new generation runs a task and another has not started yet.
 func TestStopDuringBuild(t *testing.T) {
 	t.Parallel()
@@ -289,7 +334,7 @@ func TestReplacedClientWorksDuringGrace(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3, r.Status().Draining)
-	begin := time.Now()
+	watch := stopwatch.Start(t)
 	require.NoError(t, r.Stop(soon(t)))
-	require.Less(t, time.Since(begin), patience/2, "Stop does not wait for the grace")
+	require.Less(t, watch.Elapsed(), patience/2, "Stop does not wait for the grace")
 }

@@ -273,8 +273,8 @@ func (l *eventLoop) compareIdentity(r result) {
 	}
 }
 
-// abandonBuild ends what a failed build has started. Its workers may have taken tasks, so they are drained as those of
-// a replaced generation are, before their client is closed.
+// abandonBuild ends what a failed build has started. Its workers may have taken tasks, also those whose start has not
+// returned yet, so they are drained as those of a replaced generation are, before their client is closed.
 func (l *eventLoop) abandonBuild(r result) {
 	var started []*workers.Running
 	for _, o := range r.outcomes {
@@ -283,7 +283,8 @@ func (l *eventLoop) abandonBuild(r result) {
 		}
 		o.Unlock()
 	}
-	if len(started) == 0 {
+	polled := l.candidate != nil && l.candidate == r.used && r.used.client.Polls().Any()
+	if len(started) == 0 && !polled {
 		l.closeCandidate()
 		return
 	}

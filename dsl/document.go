@@ -34,8 +34,9 @@ func (p *parser) document(root value) *Document {
 		p.collectUse(v)
 	}
 	base := scope{}
+	var settings scheduleSettings
 	p.object(root, "the document", fields{
-		{"document", true, func(v value) { p.header(v, d) }},
+		{"document", true, func(v value) { settings = p.header(v, d) }},
 		{"input", false, func(v value) { d.Input = p.input(v, base.at(slotWorkflowInput)) }},
 		{"use", false, func(v value) { d.Extensions = p.extensions(v) }},
 		{"do", true, func(v value) { d.Do = p.taskList(v, base) }},
@@ -44,6 +45,7 @@ func (p *parser) document(root value) *Document {
 		{"schedule", false, func(v value) { d.Schedule = p.schedule(v) }},
 		{"evaluate", false, func(value) {}},
 	})
+	p.finishSchedule(d.Schedule, settings)
 	d.Use = p.finishUse()
 	p.finishExtensions(d)
 	p.finishErrorFilters()
@@ -51,7 +53,7 @@ func (p *parser) document(root value) *Document {
 	return d
 }
 
-func (p *parser) header(v value, d *Document) {
+func (p *parser) header(v value, d *Document) (settings scheduleSettings) {
 	p.object(v, "document", fields{
 		{"dsl", true, func(v value) { d.DSL = p.dslVersion(v) }},
 		{"namespace", true, func(v value) { d.Namespace = p.name(v, "the namespace") }},
@@ -60,8 +62,12 @@ func (p *parser) header(v value, d *Document) {
 		{"title", false, func(v value) { d.Title = p.text(v, "the title") }},
 		{"summary", false, func(v value) { d.Summary = p.text(v, "the summary") }},
 		{"tags", false, func(v value) { d.Tags = p.tags(v) }},
-		{"metadata", false, func(v value) { d.Metadata, d.Labels = p.plainObject(v, "metadata"), p.labels(v) }},
+		{"metadata", false, func(v value) {
+			d.Metadata, d.Labels = p.plainObject(v, "metadata"), p.labels(v)
+			settings = p.platformMetadata(v)
+		}},
 	})
+	return settings
 }
 
 // reportZigflow names the dialect of a document for Zigflow, which also runs on Temporal.

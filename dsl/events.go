@@ -14,13 +14,15 @@ import (
 // Schedule starts runs of a workflow without a request. Exactly one of Every, Cron, After and On is set.
 type Schedule struct {
 	Every *Duration // between the starts of runs; fixed, at least a second
-	// Cron has five fields (minute, hour, day, month, weekday) or is a name such as @daily, in UTC.
+	// Cron has five fields (minute, hour, day, month, weekday) or is a name such as @daily, in the time zone of Settings.
 	Cron  string
 	After *Duration // between the end of a run and the start of the next one; fixed
 	// On are the events that start a run. Its input is the array of those events, in order of acceptance, in the form
 	// Read.
 	On   *eventfilter.Spec
 	Read eventfilter.Form // Envelope by default
+	// Settings are those of Every and Cron.
+	Settings ScheduleSettings
 }
 
 // Listen waits for events. Its output is the array of the events it consumed, in order, or of the outputs of Each for

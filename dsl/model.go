@@ -24,6 +24,8 @@ type Document struct {
 
 	// Resources are the texts outside the document that it refers to, by URI.
 	Resources []Resource
+	// Programs are the programs of its tasks.
+	Programs []UsedProgram
 	// Partial reports that resources were postponed: what needs them is not in the document, and its hash is not that of
 	// the whole.
 	Partial bool

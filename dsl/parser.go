@@ -108,6 +108,7 @@ type parser struct {
 	secretsAllowed bool            // the value that is read now may refer to secrets
 	inExtension    bool            // the tasks that are read now are those of an extension
 	kinds          map[Kind]bool   // of the tasks outside extensions
+	programs       []UsedProgram
 }
 
 // value is a node together with its JSON pointer. A node cannot hold its pointer, because an alias gives it several.

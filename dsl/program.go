@@ -74,6 +74,29 @@ type RunProgram struct {
 	Return Return
 }
 
+// UsedProgram is a program that a task of a document executes.
+type UsedProgram struct {
+	Program  ProgramKind
+	Language ScriptLanguage // of a script
+	Path     string         // JSON pointer of the program
+	Pos      Pos
+}
+
+// Name returns what the program is for readers, in the plural: "shell commands", "scripts in python".
+func (u UsedProgram) Name() string { return ProgramName(u.Program, u.Language) }
+
+// ProgramName returns programs of a kind, and of a language if they are scripts, for readers: "shell commands".
+func ProgramName(kind ProgramKind, language ScriptLanguage) string {
+	switch kind {
+	case ProgramScript:
+		return "scripts in " + string(language)
+	case ProgramShell:
+		return "shell commands"
+	default:
+		return "containers"
+	}
+}
+
 // Container is what only a container has. Members that are not given are nil.
 type Container struct {
 	Image *Template

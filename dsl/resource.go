@@ -426,7 +426,7 @@ func (p *parser) finishDefinition(root value, d *Document) {
 	if len(canonical) > p.limits.maxCanonical() {
 		p.stop(root, "", "the document has %d bytes as JSON, the limit is %d", len(canonical), p.limits.maxCanonical())
 	}
-	d.Partial = p.partial
+	d.Partial, d.Programs = p.partial, p.programs
 	if d.Resources = p.usedResources(); len(d.Resources) > 0 && err == nil {
 		if canonical, err = pack(canonical, d.Resources); err != nil {
 			p.report(CodeValue, root, "", "the document has no JSON form: %v", err)

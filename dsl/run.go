@@ -45,6 +45,7 @@ func (p *parser) runTask(task value, c taskContext) Body {
 		return func(v value) {
 			b := &RunProgram{Program: kind}
 			read(v, b, vars)
+			p.programs = append(p.programs, UsedProgram{Program: b.Program, Language: b.Language, Path: v.path, Pos: v.pos()})
 			body = b
 		}
 	}

@@ -43,6 +43,7 @@ const (
 	CodeTaskKind         Code = "task_kind"         // no kind of task, or several
 	CodeUnused           Code = "unused"            // defined, never used (warning)
 	CodeSecret           Code = "secret"            // a secret where none is allowed, or that cannot be found (warning)
+	CodeRunner           Code = "runner"            // a program that no connected runner executes, or without isolation (warning)
 	CodePreRelease       Code = "pre_release"       // a pre-release of the language, read as its release (warning)
 	CodeOldKey           Code = "old_key"           // a key under its name in older releases (warning)
 	CodeTrailingComma    Code = "trailing_comma"    // JSON except for a comma, read as YAML (warning)

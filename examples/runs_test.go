@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/examples/services"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
 )
@@ -360,7 +361,8 @@ func (w *world) python(ctx context.Context, p *interp.Program) interp.Result {
 		return interp.Result{Error: &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: err.Error()}}
 	}
 	host, err := process.New(ctx, process.Options{
-		Isolation: process.Bubblewrap, Memory: 256 << 20, Processes: 16, Processors: 1, Disk: 1 << 20,
+		Isolation: process.Bubblewrap, Limits: limit.Limits{
+			Memory: 256 << 20, Processes: 16, Processors: 1, Disk: 1 << 20, Network: limit.None},
 	})
 	if err != nil {
 		return failed(err)

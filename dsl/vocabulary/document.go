@@ -77,8 +77,21 @@ func documentTypes() []Type {
 			{"title", typeText, false, "Title for people."},
 			{"summary", typeText, false, "What the workflow does, for people."},
 			{"tags", typeTags, false, "Texts by name, for people and tools."},
-			{"metadata", typeObject, false, "Further data. `labels` in it gives every run labels."},
+			{"metadata", "document metadata", false, "Further data. `labels` in it gives every run labels."},
 		}},
+		{Name: "document metadata", Form: Map, Item: typeAny, Keys: []Key{
+			{"signalbox", "platform settings", false, "Settings of the platform."},
+		}},
+		{Name: "platform settings", Form: Structure, Keys: []Key{
+			{"schedule", "schedule settings", false, "Settings of `schedule.cron` and `schedule.every`."},
+		}},
+		{Name: "schedule settings", Form: Structure, Keys: []Key{
+			{"timezone", typeText, false, "Time zone of `cron`, by its IANA name such as `Europe/Berlin`; UTC by default."},
+			{"overlap", "overlap", false, "What happens when the schedule fires while a run that it started is open."},
+			{"jitter", typeDuration, false, "The longest random delay of a fire."},
+			{"catchup", typeDuration, false, "The age up to which a missed fire is made up for; ten minutes by default."},
+		}},
+		{Name: "overlap", Form: Text, Words: []string{"allow", "skip", "queue one", "cancel the open one"}},
 		{Name: "dsl version", Form: Text, Pattern: `^1\.0\..+$`},
 		{Name: "evaluate", Form: Structure, Keys: []Key{
 			{"language", "expression language", false, "Language of expressions: `jq`."},
@@ -117,7 +130,7 @@ func documentTypes() []Type {
 		}},
 		{Name: "schedule", Form: Structure, OneOf: []string{"every", "cron", "after", "on"}, Keys: []Key{
 			{"every", typeDuration, false, "Starts a run at this interval, of at least a second."},
-			{"cron", typeText, false, "Starts runs at these times in UTC: minute, hour, day, month, day of the week; or `@daily`."},
+			{"cron", typeText, false, "Starts runs at these times, in UTC or the time zone of `metadata.signalbox.schedule`: minute, hour, day, month, day of the week; or `@daily`."},
 			{"after", typeDuration, false, "Starts a run at this time after the end of the one before."},
 			{"on", "trigger", false, "Starts a run for events. Its input is the array of them."},
 			{"read", typeRead, false, "What of an event is in the input: `envelope` (default), `data` or `raw`."},

@@ -18,11 +18,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
-	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
 	"github.com/signalbox-dev/signalbox/internal/run/livelist"
+	"github.com/signalbox-dev/signalbox/internal/run/read"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/search"
 	"github.com/signalbox-dev/signalbox/internal/session"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -96,6 +97,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Statistics = statistics.NewService(statistics.Options{
 		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
 	})
+	options.Search = search.NewService(s.Search())
 	options.Annotations = annotation.NewService(annotation.Options{
 		Outages: s.Annotations(), Publications: s.Annotations(), Owners: events.service, Projects: s,
 		TaskQueue: contract.TaskQueue, Now: time.Now,
@@ -107,9 +109,9 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service
 	options.Dispatchers, options.Problems = c.problems.dispatchers, c.problems.service
 	options.Unredacted = sealed.NewViewer(s.sealed.Sealer, c.runs.service, s, time.Now)
-	options.StepValues = run.NewStepValueReader(
-		run.StepValueOptions{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
-	options.Logs = run.NewLogReader(run.LogOptions{
+	options.StepValues = read.NewStepValueReader(
+		read.StepValueOptions{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
+	options.Logs = read.NewLogReader(read.LogOptions{
 		Store: s, Runs: c.runs.service, Running: c.connection.engine.RunningLogs, Redact: s.sealed.Sealer.Text,
 	})
 	options.Explainer = explain.New(explain.Options{

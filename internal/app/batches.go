@@ -26,11 +26,11 @@ func newBatches(s *storage, c *connection, d *definitions, runs *runs, metrics b
 }
 
 // controls adapts the run controls to batches.
-type controls struct{ *control.Service }
+type controls struct{ runService }
 
 // Replay implements [batch.Controls].
 func (c controls) Replay(ctx context.Context, req batch.ReplayRequest) (string, error) {
-	made, _, err := c.Service.Replay(ctx, control.ReplayRequest{
+	made, _, err := c.runService.Replay(ctx, control.ReplayRequest{
 		Project: req.Project, RunID: req.RunID, Version: req.Version, Reason: req.Reason, RequestID: req.RequestID,
 	})
 	return made.ID, err

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/payload"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -30,7 +31,7 @@ type connection struct {
 	engine   *engine.Engine
 	// starter is the engine for starts: it replaces marks in inputs by the originals.
 	starter     *sealed.Starter
-	placement   *run.PlacementMonitor
+	placement   *start.PlacementMonitor
 	certificate *clientCertificate
 }
 
@@ -44,7 +45,7 @@ func newConnection(p *process, s *storage, r *records) (_ *connection, err error
 	c.engine, err = engine.New(engine.Options{
 		Connection: options, Address: c.temporal.Address, Namespace: c.temporal.Namespace, ServerID: p.serverID,
 		Keys: p.keys, Values: s.values, MaxValueBytes: payload.MaxBytes, Documents: s.documents, Records: s.sealed.rows,
-		Observer: r, Ended: r.endedSteps, Timers: s.Events(), Store: s, Tracing: p.telemetry.Tracing,
+		Observer: r, Ended: r.endedSteps, Schedules: s.Events(), Store: s, Tracing: p.telemetry.Tracing,
 		Sensitive: s.sealed.Sensitive, Listeners: restoredListeners{s.sealed.events},
 		MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), CallTimeout: p.cfg.Calls.Timeout,
 		CallResult: int64(p.cfg.Calls.MaxResponseBytes), ProgramTimeout: p.cfg.Runner.Timeout, Log: p.log, Now: time.Now,
@@ -54,7 +55,7 @@ func newConnection(p *process, s *storage, r *records) (_ *connection, err error
 	}
 	c.manager, c.starter = c.engine.Manager(), s.sealed.Engine(c.engine)
 	r.onEnded(func(project, _ string) { c.engine.Schedules().Ended(project) })
-	c.placement = run.NewPlacementMonitor(run.PlacementOptions{
+	c.placement = start.NewPlacementMonitor(start.PlacementOptions{
 		Store: s, Registry: worker.NewRegistry(s, c.fingerprint), Here: func() run.ClusterID {
 			return clusterOf(c.fingerprint())
 		},

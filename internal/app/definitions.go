@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/resource"
 	"github.com/signalbox-dev/signalbox/internal/function"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -24,6 +25,7 @@ func newDefinitions(p *process, s *storage, c *connection, calls *httpcall.Calle
 	workflows := workflow.NewService(workflowStore{s.Store, c.engine.Schedules().Wake}, s, documentLimits(p.cfg), time.Now)
 	workflows.SetSecretProvider(p.secrets())
 	workflows.SetLoader(resource.New(calls))
+	workflows.SetRunners(connectedRunners(c.engine.Runners))
 	functions := function.NewService(s, s, documentLimits(p.cfg), time.Now)
 	workflows.SetFunctions(functions)
 	return &definitions{projects: project.NewService(s, time.Now), workflows: workflows, functions: functions}
@@ -55,4 +57,17 @@ func (w workflowStore) SetPaused(ctx context.Context, project, name string, paus
 func (w workflowStore) DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error {
 	defer w.changed()
 	return w.Store.DeleteWorkflow(ctx, project, name, e)
+}
+
+// connectedRunners returns the runners of a project that poll.
+func connectedRunners(queue func(ctx context.Context, project string) (diagnose.ProgramQueue, error)) workflow.FindRunners {
+	return func(ctx context.Context, project string) (list []workflow.Runner, err error) {
+		q, err := queue(ctx, project)
+		for _, p := range q.Pollers {
+			if p.Polls(time.Now()) {
+				list = append(list, workflow.Runner{ID: p.Identity, Isolations: p.Isolations})
+			}
+		}
+		return list, err
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 )
 
@@ -13,7 +12,7 @@ import (
 type diagnoseEngine struct {
 	*engine.Engine
 
-	runs  *control.Service
+	runs  runService
 	marks redactor
 }
 

@@ -54,7 +54,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 	hints, rows, manager := pubsub.NewNotifier(), s.sealed.events, c.manager
 	e.service = event.NewService(rows, s, hints, e, event.Options{Limits: eventLimits(p.cfg), Now: time.Now})
 	e.inbox = dispatcher.NewRouter(dispatcher.RouterOptions{
-		Store: rows, Matcher: match.New(match.Options{}), Runs: runs.service.Service, Waker: c.engine, Rows: s, Hints: hints,
+		Store: rows, Matcher: match.New(match.Options{}), Runs: runs.starts, Waker: c.engine, Rows: s, Hints: hints,
 		Turns: p.turns, Reports: event.Platform{Service: e.service},
 	})
 	e.dispatchers, err = dispatch.New(dispatch.Options{

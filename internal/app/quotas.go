@@ -4,18 +4,18 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/quota"
-	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 )
 
 // quotaControl enforces the quotas of projects.
 type quotaControl struct {
 	service   *quota.Service
-	admission *reconcile.Admission
+	admission *start.Admission
 }
 
 // newQuotaControl creates the parts. After it returns, the store notifies admission when a run can be admitted.
 func newQuotaControl(p *process, s *storage, r *records, c *connection, runs *runs) (*quotaControl, error) {
-	admission := reconcile.NewAdmission(runs.service.Service, s.Quotas(), s, r.changes, runs.options)
+	admission := start.NewAdmission(runs.starts, s.Quotas(), s, r.changes, runs.options)
 	s.OnAdmissible(admission.Wake)
 	c.onConnect("admission", admission.WakeAll)
 	service := quota.NewService(s.Quotas(),

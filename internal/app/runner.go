@@ -1,23 +1,34 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/program"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/container"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	sandbox "github.com/signalbox-dev/signalbox/internal/sandbox/process"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/proxy"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -43,6 +54,7 @@ func newRunner(ctx context.Context, p *process, manager *conn.Manager, list engi
 	return &runner{
 		Runners: engine.NewRunners(engine.RunnerOptions{
 			Manager: manager, Programs: executor, Projects: p.cfg.Projects, List: list, MaxPrograms: cfg.Programs,
+			Identity:    contract.RunnerIdentity(p.serverID, executor.Isolations()),
 			StopTimeout: cfg.StopTimeout, Log: p.log,
 		}),
 		programs: executor.Stop,
@@ -57,8 +69,7 @@ func newContainers(cfg config.Runner) *program.Containers {
 	}
 	made := &program.Containers{Engine: container.New(container.Options{
 		Socket: c.Socket, Images: c.Images, MaxImage: int64(c.MaxImage), Network: c.Network, Volumes: c.Volumes,
-		Ports: c.Ports, User: c.User, Memory: int64(cfg.ProgramMemory), Processes: cfg.Processes,
-		Processors: cfg.Processors, Disk: int64(cfg.Disk),
+		Ports: c.Ports, User: c.User, Limits: programLimits(cfg),
 	})}
 	if cfg.Isolation == config.IsolationAuto || cfg.Isolation == config.IsolationContainer {
 		made.Shell, made.Python = c.ShellImage, c.PythonImage
@@ -66,12 +77,34 @@ func newContainers(cfg config.Runner) *program.Containers {
 	return made
 }
 
+// programLimits returns the limits of shell commands, scripts in Python and containers.
+func programLimits(cfg config.Runner) limit.Limits {
+	return limit.Limits{
+		Memory: int64(cfg.ProgramMemory), Processes: cfg.Processes, Processors: float64(cfg.Processors),
+		Disk: int64(cfg.Disk), Network: limit.Network(cfg.Network),
+	}
+}
+
+// ownServices returns the services of the platform that this process connects to, as host:port.
+func ownServices(cfg *config.Config) []string {
+	list := append([]string{cfg.Temporal.Address}, cfg.Redis.Addresses...)
+	if u, err := url.Parse(cfg.Redis.URL.Reveal()); err == nil && u.Hostname() != "" {
+		list = append(list, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379")))
+	}
+	if cfg.Store.Driver == config.DriverPostgres {
+		if database, err := pgconn.ParseConfig(cfg.Store.DSN.Reveal()); err == nil && !strings.HasPrefix(database.Host, "/") {
+			list = append(list, net.JoinHostPort(database.Host, strconv.Itoa(int(database.Port))))
+		}
+	}
+	return list
+}
+
 // newCommands returns the isolation of shell commands and of scripts in Python, or the reason why there is none.
 func newCommands(ctx context.Context, p *process) (*sandbox.Sandbox, string) {
 	cfg := p.cfg.Runner
 	o := sandbox.Options{
-		Isolation: sandbox.Bubblewrap, Memory: int64(cfg.ProgramMemory), Processes: cfg.Processes,
-		Processors: cfg.Processors, Disk: int64(cfg.Disk), Network: cfg.Network == config.NetworkHost,
+		Isolation: sandbox.Bubblewrap, Limits: programLimits(cfg),
+		Proxy: proxy.New(proxy.Options{Guard: netguard.New(p.cfg.Calls.Networks()), Refused: ownServices(p.cfg)}),
 	}
 	switch cfg.Isolation {
 	case config.IsolationContainer:
@@ -100,7 +133,8 @@ func permittedPrograms(projects projectReader, configured []string) func(ctx con
 		if err != nil {
 			return engine.PermittedPrograms{}, err
 		}
-		return engine.PermittedPrograms{Kinds: permittedKinds(p, configured), Images: p.Settings.Images}, nil
+		return engine.PermittedPrograms{Kinds: permittedKinds(p, configured), Images: p.Settings.Images,
+			Limits: p.Settings.ProgramLimits}, nil
 	}
 }
 

@@ -10,16 +10,25 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/run/read"
 	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/store"
 )
 
+// runService starts, controls and reads runs.
+type runService struct {
+	*control.Service
+	*read.Reader
+}
+
 // runs starts, controls and reads runs.
 type runs struct {
-	service *control.Service
-	options run.Options
+	service runService
+	starts  *start.Service
+	options start.Options
 	// queue submits the runs that were accepted while Temporal was unavailable.
-	queue *reconcile.Queue
+	queue *start.Queue
 	// children starts child runs. Each process notifies parents of the run ends that it writes; one elected process looks
 	// for missed ones.
 	children     *child.Service
@@ -36,25 +45,29 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, 
 		Metrics: p.telemetry.Runs, Now: time.Now,
 	})
 	waiting := cfg.QueueWhenUnavailable
-	options := run.Options{
+	options := start.Options{
 		MaxInputBytes: int(cfg.MaxInputBytes), StartTimeout: cfg.StartTimeout, AnswerWithin: cfg.AnswerWithin,
-		Queue: run.QueueOptions{
+		Queue: start.QueueOptions{
 			Enabled: waiting.Enabled, MaxRuns: waiting.MaxRuns, TTL: waiting.TTL, Rate: float64(waiting.Rate)},
 		Workers: c.placement, Interpreter: interp.Version, Now: time.Now, Metrics: p.telemetry.Runs,
-		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit,
+		Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit,
 		MaxGeneration: generationLimit(s, cfg.MaxGeneration),
-		Maintenance:   m.Check, Holds: c.engine.Holds, Executes: c.engine.Executes, Projected: r.projected,
-		Requested: repairer.Wake, Changed: r.changed,
+		Maintenance:   m.Check, Executes: c.engine.Executes, Projected: r.projected,
 	}
-	service := control.New(run.NewService(rows, c.starter, d.workflows, s.documents, r.changes, options), rows, c.starter,
-		r.changes, options)
-	service.SetClusterReader(clusterReader{s.Store, c.engine})
+	starts := start.New(rows, c.starter, d.workflows, s.documents, r.changes, options)
+	controls := control.New(starts, rows, c.starter, r.changes, control.Options{
+		MaxInputBytes: options.MaxInputBytes, StartTimeout: cfg.StartTimeout, Originals: s.sealed.Sealer,
+		Requested: repairer.Wake, Changed: r.changed, Now: time.Now, Metrics: p.telemetry.Runs,
+	})
+	controls.SetClusterReader(clusterReader{s.Store, c.engine})
+	service := runService{controls, read.New(rows, c.starter, d.workflows, r.changes,
+		read.Options{Holds: c.engine.Holds, Requested: repairer.Wake, Now: time.Now})}
 	made := &runs{
-		service: service, options: options, repairer: repairer,
-		queue:        reconcile.NewQueue(service.Service, rows, r.changes, options),
+		service: service, starts: starts, options: options, repairer: repairer,
+		queue:        start.NewQueue(starts, rows, r.changes, options),
 		children:     child.New(service, s, child.Options{MaxDepth: cfg.MaxDepth}),
 		childWatcher: child.NewWatcher(s.Awaited(), s, service, c.engine, s.Exclusive),
-		reconciler: reconcile.New(rows, c.engine, service.Service, reconcile.Options{
+		reconciler: reconcile.New(rows, c.engine, starts, reconcile.Options{
 			StartTimeout: cfg.StartTimeout, Now: time.Now, Metrics: p.telemetry.Runs, Changes: r.changes,
 			Imports: s.migration.Rows(), Requested: repairer.Wake,
 			Hold: m.Begin,

@@ -52,10 +52,10 @@ type scene struct {
 	owner inbox.Owner
 }
 
-var start = time.Unix(1767225600, 0)
+var began = time.Unix(1767225600, 0)
 
 func (s *scene) entry(action, id string) audit.Entry {
-	return audit.NewEntry(s.ctx, start, action, project.Default, id, "")
+	return audit.NewEntry(s.ctx, began, action, project.Default, id, "")
 }
 
 // refused is an entry that quotes an answer of Temporal.
@@ -69,7 +69,7 @@ func (s *scene) newRun(id string) run.Run {
 	return run.Run{
 		ID: id, Project: project.Default, Workflow: "a/b", Version: "1.0.0", DocumentHash: s.hash, Status: run.Queued,
 		Input:        encode(map[string]any{"card": planted, "said": quotes()}),
-		QueuedReason: run.QueuedStarting, StatusAt: start, CreatedAt: start, RequestID: id, Trigger: run.TriggerAPI,
+		QueuedReason: run.QueuedStarting, StatusAt: began, CreatedAt: began, RequestID: id, Trigger: run.TriggerAPI,
 	}
 }
 
@@ -87,11 +87,11 @@ func (s *scene) enqueue(id string) error {
 
 func (s *scene) update(id string, position int64, status run.Status) run.Update {
 	step := planting(run.Step{
-		Number: position, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: start,
-		Attempts: []run.Attempt{{StartedAt: start}},
+		Number: position, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: began,
+		Attempts: []run.Attempt{{StartedAt: began}},
 	})
 	step.Position, step.InputShown, step.OutputShown = position<<32, nil, nil
-	state := planting(run.State{Status: status, Since: start, StartedAt: start})
+	state := planting(run.State{Status: status, Since: began, StartedAt: began})
 	return run.Update{RunID: id, ExecutionID: "x", Position: position << 32, State: &state, Steps: []run.Step{step}}
 }
 
@@ -145,14 +145,14 @@ var plantings = map[string]func(s *scene, id string) error{
 			return err
 		}
 		p := planting(run.Error{})
-		return written(s.rows.FinishMissing(s.ctx, id, run.Failed, &p, start, s.refused(id)))
+		return written(s.rows.FinishMissing(s.ctx, id, run.Failed, &p, began, s.refused(id)))
 	},
 	"FinishQueued": func(s *scene, id string) error {
 		if err := s.enqueue(id); err != nil {
 			return err
 		}
 		p := planting(run.Error{})
-		return written(s.rows.FinishQueued(s.ctx, run.Run{ID: id, Status: run.Failed, Error: &p, EndedAt: start},
+		return written(s.rows.FinishQueued(s.ctx, run.Run{ID: id, Status: run.Failed, Error: &p, EndedAt: began},
 			s.refused(id)))
 	},
 	"PostponeRepair": func(s *scene, id string) error {
@@ -204,7 +204,7 @@ var plantings = map[string]func(s *scene, id string) error{
 		e := s.newEvent(id)
 		e.RunID = ""
 		return s.events.RecordOwner(s.ctx,
-			dispatchtype.OwnerChange{Name: inbox.Name{Project: project.Default}, Outcome: "takeover", At: start}, e,
+			dispatchtype.OwnerChange{Name: inbox.Name{Project: project.Default}, Outcome: "takeover", At: began}, e,
 			s.entry(audit.DispatcherChangeOwner, id))
 	},
 	"Verdicts.ChangeVerdicts": func(s *scene, id string) error {
@@ -215,8 +215,8 @@ var plantings = map[string]func(s *scene, id string) error{
 		if err != nil {
 			return err
 		}
-		v := planting(diagnose.Verdict{Code: run.TaskFailing, Cause: run.Other, Since: start})
-		done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, start, []diagnose.Change{
+		v := planting(diagnose.Verdict{Code: run.TaskFailing, Cause: run.Other, Since: began})
+		done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, began, []diagnose.Change{
 			{RunID: id, Sequence: r.Sequence, To: &v, Events: []event.Event{s.newEvent(id)}},
 		})
 		return written(len(done.Runs) == 1, err)
@@ -245,7 +245,7 @@ var plantings = map[string]func(s *scene, id string) error{
 			return err
 		}
 		return s.verdicts.NoteFailures(s.ctx,
-			[]diagnose.TaskFailure{planting(diagnose.TaskFailure{RunID: id, At: start, Cause: run.Other})})
+			[]diagnose.TaskFailure{planting(diagnose.TaskFailure{RunID: id, At: began, Cause: run.Other})})
 	},
 	"Batches.WriteItems": func(s *scene, id string) error {
 		items, err := s.batch(id)
@@ -253,7 +253,7 @@ var plantings = map[string]func(s *scene, id string) error{
 			return err
 		}
 		return s.batches.WriteItems(s.ctx, id,
-			[]batch.Item{planting(batch.Item{Number: items[0].Number, RunID: id, Status: batch.Failed})}, start)
+			[]batch.Item{planting(batch.Item{Number: items[0].Number, RunID: id, Status: batch.Failed})}, began)
 	},
 	"Batches.SetWaitReason": func(s *scene, id string) error {
 		if _, err := s.batch(id); err != nil {
@@ -299,7 +299,7 @@ func (s *scene) batch(id string) ([]batch.Item, error) {
 		return nil, err
 	}
 	_, _, err := s.store.Batches().StartBatch(s.ctx, batch.Batch{
-		ID: id, Project: project.Default, Action: batch.Cancel, Reason: "stale", Rate: 1, RequestID: id, CreatedAt: start,
+		ID: id, Project: project.Default, Action: batch.Cancel, Reason: "stale", Rate: 1, RequestID: id, CreatedAt: began,
 		Actor: auth.System(),
 	}, []string{id}, 10, s.entry(audit.BatchStart, id))
 	if err != nil {
@@ -316,11 +316,11 @@ func (s *scene) problems(id string) ([]problem.Record, error) {
 		return nil, err
 	}
 	p := planting(run.Error{})
-	if err := written(s.rows.FinishMissing(s.ctx, failed, run.Failed, &p, start, s.refused(failed))); err != nil {
+	if err := written(s.rows.FinishMissing(s.ctx, failed, run.Failed, &p, began, s.refused(failed))); err != nil {
 		return nil, err
 	}
-	v := planting(diagnose.Verdict{Code: run.TaskFailing, Cause: run.Other, Since: start})
-	done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, start,
+	v := planting(diagnose.Verdict{Code: run.TaskFailing, Cause: run.Other, Since: began})
+	done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, began,
 		[]diagnose.Change{{RunID: stuck, Sequence: 1, To: &v}})
 	if err := written(len(done.Runs) == 1, err); err != nil {
 		return nil, err
@@ -329,7 +329,7 @@ func (s *scene) problems(id string) ([]problem.Record, error) {
 	service := problem.NewService(problem.Options{
 		LostServers: func(context.Context) ([]server.Server, bool, error) { return nil, true, nil },
 		Source:      rows, Store: rows, Projects: s.store, Dispatchers: noDispatchers{}, Now: func() time.Time {
-			return start
+			return began
 		},
 		Connection: func() conntype.Status {
 			return conntype.Status{}
@@ -446,13 +446,13 @@ func TestSensitiveValuesAreInNoTable(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(plantings)) {
 				require.NoError(t, plantings[name](s, strings.ToLower(name)), name)
 			}
-			require.NotEmpty(t, read(t, db, `SELECT id FROM event_outbox WHERE type = 'io.signalbox.run.failed'`))
-			require.NotEmpty(t, read(t, db, `SELECT id FROM event_outbox WHERE type = 'io.signalbox.delivery.dead_lettered'`))
+			require.NotEmpty(t, readAll(t, db, `SELECT id FROM event_outbox WHERE type = 'io.signalbox.run.failed'`))
+			require.NotEmpty(t, readAll(t, db, `SELECT id FROM event_outbox WHERE type = 'io.signalbox.delivery.dead_lettered'`))
 			var secrets redact.SecretSet
 			secrets.Add(planted)
 			var marks int
-			for _, table := range read(t, db, driver.list) {
-				for _, value := range read(t, db, `SELECT * FROM "`+table+`"`) { //nolint:unqueryvet // whatever columns there are
+			for _, table := range readAll(t, db, driver.list) {
+				for _, value := range readAll(t, db, `SELECT * FROM "`+table+`"`) { //nolint:unqueryvet // whatever columns there are
 					marks += strings.Count(value, redact.Mark)
 					shown, found := secrets.Text(value)
 					require.False(t, found, "table %s: %s", table, shown)
@@ -485,7 +485,7 @@ func newScene(t *testing.T, o store.Options) *scene {
 	_, _, err = kept.Publish(s.ctx, workflow.Version{
 		Project: project.Default, Workflow: "a/b", Version: "1.0.0", Hash: doc.Hash(), Source: string(doc.Canonical()),
 		Canonical: doc.Canonical(),
-		Trigger:   encode(event.Spec{Mode: event.All, Filters: []event.Filter{{}, {}}}), PublishedAt: start,
+		Trigger:   encode(event.Spec{Mode: event.All, Filters: []event.Filter{{}, {}}}), PublishedAt: began,
 	}, func(string, string) bool { return true }, s.entry(audit.WorkflowPublish, "a/b"))
 	require.NoError(t, err)
 	// The failures of runs and deliveries become events.
@@ -494,7 +494,7 @@ func newScene(t *testing.T, o store.Options) *scene {
 			return webhook.Change{To: &webhook.Webhook{
 				ID: "w", Project: project.Default, Name: "w", Format: webhook.CloudEvents,
 				Filter: webhook.Filter{Types: []string{"*"}}, Sealed: []byte{1},
-				CreatedAt: start, UpdatedAt: start,
+				CreatedAt: began, UpdatedAt: began,
 			}, Entry: s.entry(audit.WebhookCreate, "w")}, nil
 		}))
 	s.owner, err = s.events.Fence(s.ctx, project.Default, "q", "host", 0)
@@ -502,8 +502,8 @@ func newScene(t *testing.T, o store.Options) *scene {
 	return s
 }
 
-// read returns all values of a query as texts.
-func read(t *testing.T, db *sql.DB, query string) (found []string) {
+// readAll returns all values of a query as texts.
+func readAll(t *testing.T, db *sql.DB, query string) (found []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@
 // ID of its own, and a run that was canceled or terminated stays so.
 //
 // While Temporal is unavailable, a batch waits and reports the reason. The package makes no decisions about runs:
-// [run.Service] refuses what a run's state does not allow.
+// [start.Service] refuses what a run's state does not allow.
 package batch
 
 import (

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -211,7 +212,7 @@ func check(req StartRequest) error {
 	case *req.ExpectedTotal < 0:
 		add("expectedTotal", "is %d, less than 0", *req.ExpectedTotal)
 	}
-	if violation := run.RequestIDViolation(req.RequestID); violation != "" {
+	if violation := start.RequestIDViolation(req.RequestID); violation != "" {
 		add("requestId", "%s", violation)
 	}
 	switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 )
 
 const (
@@ -290,7 +291,7 @@ func refused(a Action, err error) bool {
 // requestID returns the request ID of the replay of a run by a batch: the same for each attempt.
 func requestID(batch, runID string) string {
 	id := "batch-" + batch + "-" + runID
-	if run.RequestIDViolation(id) != "" {
+	if start.RequestIDViolation(id) != "" {
 		sum := sha256.Sum256([]byte(runID))
 		id = "batch-" + batch + "-" + hex.EncodeToString(sum[:])
 	}

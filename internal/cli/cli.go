@@ -96,7 +96,7 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	root.AddCommand(
 		workflowcmd.New(s), functioncmd.New(s), runcmd.New(s), batchcmd.New(s), problemcmd.New(s), runcmd.NewView(s),
 		eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), dispatchercmd.NewWorker(s),
-		quotaCommand(s), projectCommand(s), auditCommand(s), contextCommand(s),
+		findCommand(s), quotaCommand(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
 		systemcmd.New(s), systemcmd.NewRestore(s), checkConfigCommand(s, options.ConfigLayers, options.CheckServices),
 		languageServerCommand(s, thisBuild(options.Version).Version), versionCommand(s, options.Version),

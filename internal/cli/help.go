@@ -28,7 +28,7 @@ func group(root *cobra.Command) {
 		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
 	)
 	of := map[string]string{
-		"workflow": groupWork, "function": groupWork, "run": groupWork, "batch": groupWork, "event": groupWork, "problem": groupWork,
+		"find": groupWork, "workflow": groupWork, "function": groupWork, "run": groupWork, "batch": groupWork, "event": groupWork, "problem": groupWork,
 		"view":       groupWork,
 		"dispatcher": groupState, "worker": groupState, "system": groupState,
 		"project": groupAccess, "quota": groupAccess, "webhook": groupAccess, "token": groupAccess, "audit": groupAccess,
@@ -50,9 +50,18 @@ func addAliases(cmd *cobra.Command) {
 		case "list":
 			verb.Aliases = append(verb.Aliases, "ls")
 		case "show":
-			verb.Aliases = append(verb.Aliases, "get")
+			verb.Aliases = append(verb.Aliases, "get", "describe")
 		case "delete":
 			verb.Aliases = append(verb.Aliases, "rm")
+		case "acknowledge":
+			verb.Aliases = append(verb.Aliases, "ack")
+		case "cancel":
+			verb.Aliases = append(verb.Aliases, "stop")
+		case "replay":
+			verb.Aliases = append(verb.Aliases, "retry")
+		}
+		if cmd.Name() == "run" && verb.Name() == "show" {
+			verb.Aliases = append(verb.Aliases, "status")
 		}
 		addAliases(verb)
 	}

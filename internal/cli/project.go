@@ -108,7 +108,7 @@ const anyImage = "any"
 
 type projectSetFlags struct {
 	description, maxSteps, maxGeneration string
-	runners, images                      []string
+	runners, images, programLimits       []string
 	endPoison                            bool
 }
 
@@ -126,7 +126,8 @@ seconds; limits of steps and of generations apply to runs that start afterwards.
   signalbox project set shop --end-poison=false
   signalbox project set shop --runners script,shell
   signalbox project set shop --runners none
-  signalbox project set shop --runners container --images 'alpine:*,registry.example.com/**'`,
+  signalbox project set shop --runners container --images 'alpine:*,registry.example.com/**'
+  signalbox project set shop --program-limits memory=64MiB,processors=0.5,time=1m,network=guarded`,
 		Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return setProject(cmd, s, args[0], flags)
@@ -142,6 +143,9 @@ seconds; limits of steps and of generations apply to runs that start afterwards.
 		"`kinds`"+` of programs that its workflows may run: script, shell, container; "none": no programs`)
 	cmd.Flags().StringSliceVar(&flags.images, "images", nil,
 		"`patterns`"+` of the images that its containers may use, beside those of each runner; "any": no further restriction`)
+	cmd.Flags().StringSliceVar(&flags.programLimits, "program-limits", nil,
+		"`limits`"+` of each program, all of them: memory, processes, processors, disk, output, time, network; those of the runner `+
+			`hold, too; "none": only those`)
 	s.BindServer(cmd)
 	return cmd
 }
@@ -181,9 +185,16 @@ func setProject(cmd *cobra.Command, s *invocation.Invocation, name string, flags
 			request.Images.Patterns = nil
 		}
 	}
+	if cmd.Flags().Changed("program-limits") {
+		var err error
+		if request.ProgramLimits, err = parseProgramLimits(flags.programLimits); err != nil {
+			return err
+		}
+		changed = true
+	}
 	if !changed {
-		return exit.Usagef("nothing to set: give --description, --max-steps, --max-generation, --end-poison, --runners or " +
-			"--images")
+		return exit.Usagef("nothing to set: give --description, --max-steps, --max-generation, --end-poison, --runners, " +
+			"--images or --program-limits")
 	}
 	response, err := invocation.Call(cmd.Context(), s, s.Projects().UpdateProject, request, "set project %q", name)
 	if err != nil {
@@ -238,5 +249,6 @@ func printProject(s *invocation.Invocation, project *signalboxv1.Project) error 
 		{Name: "end poison", Value: strconv.FormatBool(project.GetSettings().GetEndPoison())},
 		{Name: "runners", Value: runnerKinds(project.GetSettings().GetRunners())},
 		{Name: "images", Value: imagePatterns(project.GetSettings().GetImages())},
+		{Name: "program limits", Value: programLimits(project.GetSettings().GetProgramLimits())},
 	})
 }

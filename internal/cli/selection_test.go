@@ -18,6 +18,7 @@ func TestFlagsCarryEveryCondition(t *testing.T) {
 		"stuck": "no_poller", "error": "execution_missing",
 		"ended-since": "2026-02-01", "ended-until": "2026-02-02", "failure-group": "00aa11bb22cc33dd44ee", "trigger": "api",
 		"text": "r1", "label": "order=4711",
+		"words": "order 4711", "error-text": "refused", "task": "charge", "waiting": "retry", "cause": "PANIC",
 		"retrying": "charge", "parent": "p1", "replay-of": "r2", "batch": "b1", "started-by-batch": "b2",
 	}
 	var flags []string

@@ -77,6 +77,26 @@ func TestRunsBecomeCases(t *testing.T) {
 	require.Contains(t, c.err.String(), "1 case, 0 failed")
 }
 
+// A response with an error status has what the error shows of its body, so that the test gets the same error.
+func TestErrorsOfRunsKeepTheirTexts(t *testing.T) {
+	t.Parallel()
+	shell := newShell(t, "127.0.0.1:1")
+	const none = `"error":{"type":"x","status":404}`
+	for detail, want := range map[string]string{
+		`"title":"Not Found","detail":"GET https://shop.example/last answered 404: no such order"`:     "body: no such order",
+		`"title":"Order unknown","detail":"GET https://shop.example/last answered 404: no such order"`: "title: Order unknown",
+	} {
+		_, run := export(t, func(s string) string {
+			return strings.Replace(s, none, `"error":{"type":"x","status":404,`+detail+`}`, 1)
+		})
+		c := shell.run(t, "workflow", "test", "--from-run", run)
+		require.Zero(t, c.code, c.err.String())
+		require.Contains(t, c.out.String(), want)
+		require.Contains(t, c.out.String(), "no such order")
+		require.Contains(t, c.err.String(), `with the status 404 has of its body what the error shows`)
+	}
+}
+
 func TestRunsThatBecomeNoCase(t *testing.T) {
 	t.Parallel()
 	shell := newShell(t, "127.0.0.1:1")

@@ -46,6 +46,10 @@ cases:
 	shell := newShell(t, "127.0.0.1:1")
 	require.Contains(t, shell.run(t, "workflow", "test", path).out.String(), "no mock answers the request")
 	c := shell.run(t, "workflow", "test", path, "--live")
+	require.NotZero(t, c.code)
+	require.Contains(t, c.out.String(), "the address 127.0.0.1 is not public; --allow-private with its network allows it")
+	require.Zero(t, requests.Load())
+	c = shell.run(t, "workflow", "test", path, "--live", "--allow-private", "127.0.0.0/8")
 	require.Zero(t, c.code, c.out.String()+c.err.String())
 	require.Contains(t, c.err.String(), "1 mock written")
 	require.EqualValues(t, 2, requests.Load())
@@ -59,4 +63,7 @@ cases:
 	require.Zero(t, c.code, c.out.String()+c.err.String())
 	require.EqualValues(t, 2, requests.Load(), "the mocks answer")
 	requireRefusal(t, shell.run(t, "workflow", "test", path, "--live", "--watch"), exit.Usage, "exclude each other")
+	requireRefusal(t, shell.run(t, "workflow", "test", path, "--allow-private", "127.0.0.0/8"), exit.Usage, "give --live, too")
+	requireRefusal(t, shell.run(t, "workflow", "test", path, "--live", "--allow-private", "localhost"), exit.Usage,
+		"is not a network")
 }

@@ -23,7 +23,9 @@ const (
 // Networks of programs.
 const (
 	NetworkNone = "none"
-	NetworkHost = "host"
+	// NetworkGuarded reaches what calls may reach, through a proxy of the runner.
+	NetworkGuarded = "guarded"
+	NetworkHost    = "host"
 )
 
 // Runner bounds the programs of workflows.
@@ -36,7 +38,7 @@ type Runner struct {
 	Output        Size          `yaml:"max_output_bytes" default:"256KiB" doc:"Largest standard output, and largest standard error, of a program. A program that prints more is ended. At most 512KiB: the output passes through Temporal in one message."`
 	StopTimeout   time.Duration `yaml:"stop_timeout" default:"10s" doc:"How long a stopping runner lets programs run before it ends them."`
 	Isolation     string        `yaml:"isolation" default:"auto" doc:"Isolation of shell commands and scripts in Python: auto, container, bubblewrap, or none. auto: a container if an image for them is configured, otherwise bubblewrap where it is installed; where neither is there, the runner refuses these programs. none executes them as the user of the runner, with access to its files, its environment and its network."`
-	Network       string        `yaml:"network" default:"none" doc:"Network of shell commands and scripts in Python in bubblewrap: none, or host, the network of the runner. calls.allow_private does not restrict programs."`
+	Network       string        `yaml:"network" default:"none" doc:"Network of shell commands and scripts in Python in bubblewrap: none; guarded: a proxy for HTTP, which refuses addresses that are not public or in calls.allow_private, and those of Temporal, Redis and the database; host: the network of the runner, without restriction. Projects may choose a narrower one (signalbox project set --program-limits)."`
 	ProgramMemory Size          `yaml:"max_program_memory" default:"256MiB" doc:"Memory of a shell command, a script in Python or a container, with all of its processes. Without control groups, of each process."`
 	Processes     int           `yaml:"max_program_processes" default:"64" doc:"Processes and threads of a shell command, a script in Python or a container."`
 	Processors    int           `yaml:"max_program_processors" default:"1" doc:"Processors that a shell command, a script in Python or a container may use. Without control groups, the processor time of each process is at most this number times the timeout."`
@@ -75,6 +77,8 @@ func (c Containers) Validate() Violations {
 	switch {
 	case c.Network == "":
 		ps.add("network", "is empty; write %s or the name of a network", NetworkNone)
+	case c.Network == NetworkGuarded:
+		ps.add("network", "is guarded, which containers have not; write %s or the name of a network", NetworkNone)
 	case c.Network == NetworkHost || strings.HasPrefix(c.Network, "container:"):
 		ps.add("network", "%q gives containers the network of others; name a network of the engine", c.Network)
 	case c.Network == NetworkNone && c.Ports:
@@ -133,8 +137,9 @@ func (r Runner) Validate() Violations {
 	if r.Isolation == IsolationContainer && r.Containers.Socket == "" {
 		ps.add("isolation", "is container, and containers.socket names no engine")
 	}
-	if r.Network != NetworkNone && r.Network != NetworkHost {
-		ps.add("network", "%q is not known; write %s or %s", r.Network, NetworkNone, NetworkHost)
+	if networks := []string{NetworkNone, NetworkGuarded, NetworkHost}; !slices.Contains(networks, r.Network) {
+		ps.add("network", "%q is not known%s; write one of %s", r.Network, schema.DidYouMean(r.Network, networks),
+			strings.Join(networks, ", "))
 	}
 	positive(&ps, "max_program_disk", r.Disk)
 	if r.ProgramMemory < minProgramMemory {

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/traceparent"
 )
 
@@ -127,7 +128,7 @@ func wakeOf(d event.Delivery, e event.Event) event.WakeEvent {
 // start starts a run with an ID that is derived from the events: if the answer of an attempt was lost, the next attempt
 // finds the run.
 func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox.Outcome {
-	req := run.StartRequest{
+	req := start.Request{
 		Project: d.Project, Workflow: d.Workflow, Version: d.Version, RunID: d.RunID, RequestID: d.RunID,
 		Trigger: run.TriggerEvent,
 		InputOf: func(doc *dsl.Document) (json.RawMessage, error) { return input(doc, d.Events) },

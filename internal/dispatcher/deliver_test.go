@@ -20,12 +20,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
 // targets receive deliveries, record them and return scripted errors.
 type targets struct {
-	started []run.StartRequest
+	started []start.Request
 	actors  []string
 	woken   []string
 	answer  error
@@ -34,7 +35,7 @@ type targets struct {
 	together error
 }
 
-func (g *targets) Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error) {
+func (g *targets) Start(ctx context.Context, req start.Request) (run.Run, bool, error) {
 	actor, _ := auth.ActorFrom(ctx)
 	g.started, g.actors = append(g.started, req), append(g.actors, actor.Name)
 	return run.Run{ID: req.RunID}, true, g.answer
@@ -101,7 +102,7 @@ func TestDeliverStarts(t *testing.T) {
 	require.Equal(t, "signalbox", g.actors[0])
 	inputOf := req.InputOf
 	req.InputOf = nil
-	require.Equal(t, run.StartRequest{
+	require.Equal(t, start.Request{
 		Project: shop, Workflow: "a/b", Version: "1.0.0", RunID: "run-1", RequestID: "run-1", Trigger: run.TriggerEvent,
 		InputHidden: true,
 	}, req)

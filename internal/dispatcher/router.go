@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 
 // Runs starts runs.
 type Runs interface {
-	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
+	Start(ctx context.Context, req start.Request) (run.Run, bool, error)
 }
 
 // Waker delivers events to a listening run, in their order. It may return [run.ErrNotKnown] and [run.ErrClosed] for

@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/semaphore"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -37,7 +38,7 @@ type routerBench struct {
 	store     *storetest.Plain
 	events    *event.Service
 	workflows *workflow.Service
-	runs      *run.Service
+	runs      *start.Service
 	engine    *engine
 	bells     chan string
 }
@@ -125,7 +126,7 @@ func newRouterBench(t testing.TB, o store.Options) *routerBench {
 		event.Options{Limits: event.DefaultLimits(), Now: time.Now})
 	require.NoError(t, b.events.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, b.events.Stop(last)) })
-	b.runs = run.NewService(kept, b.engine, b.workflows, documents{kept}, pubsub.NewNotifier(), run.Options{
+	b.runs = start.New(kept, b.engine, b.workflows, documents{kept}, pubsub.NewNotifier(), start.Options{
 		MaxInputBytes: 1 << 20, StartTimeout: time.Minute, AnswerWithin: time.Minute, Now: time.Now, Metrics: b.engine,
 	})
 	t.Cleanup(func() { require.NoError(t, b.runs.Close(last)) })
@@ -226,13 +227,13 @@ func TestEventsStartRuns(t *testing.T) {
 				require.Equal(t, event.DeliveryDone, d.Status)
 				byWorkflow[d.Workflow] = d
 			}
-			alone, err := b.runs.Get(b.ctx, b.name.Project, byWorkflow["a/paid"].RunID)
+			alone, err := b.store.GetRun(b.ctx, b.name.Project, byWorkflow["a/paid"].RunID)
 			require.NoError(t, err)
 			require.Equal(t, []any{run.TriggerEvent, "signalbox", "a/paid", "1.0.0"},
 				[]any{alone.Trigger, alone.Actor, alone.Workflow, alone.Version})
 			require.Equal(t, `[{"specversion":"1.0","id":"1","source":"/s","type":"paid","data":{"total":12.50}}]`,
 				string(alone.Input))
-			both, err := b.runs.Get(b.ctx, b.name.Project, byWorkflow["a/both"].RunID)
+			both, err := b.store.GetRun(b.ctx, b.name.Project, byWorkflow["a/both"].RunID)
 			require.NoError(t, err)
 			require.Equal(t, `[{"total":12.50},"today"]`, string(both.Input))
 			require.Equal(t, []int64{1, 3}, byWorkflow["a/both"].Positions)
@@ -355,7 +356,7 @@ func TestTimersStartRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []inbox.Outcome{{Result: inbox.Done}}, b.works(t, owner))
 	_, deliveries := b.event(t, 1)
-	r, err := b.runs.Get(b.ctx, b.name.Project, deliveries[0].RunID)
+	r, err := b.store.GetRun(b.ctx, b.name.Project, deliveries[0].RunID)
 	require.NoError(t, err)
 	require.Equal(t, []string{run.TriggerSchedule, "null"}, []string{r.Trigger, string(r.Input)})
 }
@@ -456,7 +457,7 @@ func fixture(t *testing.T, b *routerBench, prefix string) inboxtest.Fixture {
 // listens adds a run that listens for an event type.
 func (b *routerBench) listens(t *testing.T, in, lane, typ string) {
 	t.Helper()
-	req := run.StartRequest{Project: in, Workflow: "a/free", RunID: in + "-" + lane, RequestID: in + "-" + lane}
+	req := start.Request{Project: in, Workflow: "a/free", RunID: in + "-" + lane, RequestID: in + "-" + lane}
 	r, _, err := b.runs.Start(b.ctx, req)
 	require.NoError(t, err)
 	require.NoError(t, b.events.Listen(b.ctx, event.Listener{

@@ -25,7 +25,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
-	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -58,9 +57,10 @@ type Options struct {
 	Records  projection.Store
 	Observer projection.Observer
 	Ended    func(ctx context.Context, steps map[interp.Status]int64)
-	// Timers are those of the published workflows, and Store the reads of their comparison with Temporal's schedules.
-	Timers event.TimerStore
-	Store  schedule.Store
+	// Schedules has the timers of the published workflows and their events, and Store the reads of their comparison with
+	// Temporal's schedules.
+	Schedules schedule.Events
+	Store     schedule.Store
 	// Tracing records spans of runs. nil: none are recorded.
 	Tracing *tracing.Tracer
 	// Sensitive returns the texts that must be redacted in values of a run. nil: there are none.
@@ -166,7 +166,7 @@ func New(opts Options) (*Engine, error) {
 		sealedWith = e.keys.Active()
 	}
 	e.schedules = schedule.New(schedule.Options{
-		Client: e.manager.Client, Timers: opts.Timers, Store: opts.Store, Key: sealedWith, Now: opts.Now})
+		Client: e.manager.Client, Events: opts.Schedules, Store: opts.Store, Key: sealedWith, Now: opts.Now})
 	return e, nil
 }
 

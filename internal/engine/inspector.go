@@ -238,7 +238,10 @@ func (e *Engine) Runners(ctx context.Context, project string) (diagnose.ProgramQ
 func (e *Engine) programQueue(ctx context.Context, name string) (*diagnose.ProgramQueue, error) {
 	q := &diagnose.ProgramQueue{Name: name}
 	line, err := e.line(ctx, q.Name, enumspb.TASK_QUEUE_TYPE_ACTIVITY)
-	q.Pollers = line.Pollers
+	for _, p := range line.Pollers {
+		p.Identity, p.Isolations = contract.ParseRunnerIdentity(p.Identity)
+		q.Pollers = append(q.Pollers, p)
+	}
 	return q, err
 }
 

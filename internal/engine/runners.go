@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/image"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 )
 
 // Programs executes the programs of runs.
@@ -39,6 +40,8 @@ type RunnerOptions struct {
 	Projects []string
 	// List lists the projects. nil: only Projects are served.
 	List Projects
+	// Identity is the name by which the runners poll, a contract.RunnerIdentity.
+	Identity string
 	// MaxPrograms is how many activities of one project are in progress at once.
 	MaxPrograms int
 	// StopTimeout is the time for which programs may continue when the process stops.
@@ -117,6 +120,7 @@ func (r *Runners) refresh(ctx, work context.Context) {
 func (r *Runners) build(c client.Client, name string) worker.Worker {
 	fresh := worker.New(c, contract.RunnerQueue(name), worker.Options{
 		DisableWorkflowWorker:              true,
+		Identity:                           r.opts.Identity,
 		MaxConcurrentActivityExecutionSize: r.opts.MaxPrograms,
 		MaxConcurrentActivityTaskPollers:   min(activityPollers, r.opts.MaxPrograms),
 		MaxHeartbeatThrottleInterval:       flow.HeartbeatsWithin,
@@ -155,6 +159,8 @@ type PermittedPrograms struct {
 	Kinds []string
 	// Images are patterns of the images of containers. Empty: no restriction but that of the runner.
 	Images []string
+	// Limits bound each program, beside those of the runner.
+	Limits limit.Limits
 }
 
 // image returns the error of a container whose image the project does not permit.
@@ -175,15 +181,15 @@ func (p PermittedPrograms) image(r flow.PermitRequest) error {
 }
 
 // permit is the activity that decides whether a project may execute a program.
-func (w *Workers) permit(ctx context.Context, r flow.PermitRequest) error {
+func (w *Workers) permit(ctx context.Context, r flow.PermitRequest) (limit.Limits, error) {
 	permitted, err := w.opts.Runners(ctx, r.Project)
 	if err != nil {
-		return err // Temporal repeats it
+		return limit.Limits{}, err // Temporal repeats it
 	}
 	if slices.Contains(permitted.Kinds, r.Kind) {
-		return permitted.image(r)
+		return permitted.Limits, permitted.image(r)
 	}
-	return flow.CallError(flow.CategoryRefused, dsl.Error{
+	return limit.Limits{}, flow.CallError(flow.CategoryRefused, dsl.Error{
 		Type: dsl.ErrorTypeAuthorization, Status: http.StatusForbidden, Title: "Program not permitted",
 		Detail: fmt.Sprintf("project %q does not permit programs of the kind %s; an administrator enables them with "+
 			"`signalbox project set %s --runners %s`", r.Project, r.Kind, r.Project,

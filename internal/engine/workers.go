@@ -234,7 +234,7 @@ func (w *Workers) buildFires(c client.Client) (worker.Worker, error) {
 		WorkerStopTimeout: w.opts.StopTimeout, BackgroundActivityContext: w.life,
 		Interceptors: []interceptor.WorkerInterceptor{&activityLog{}},
 	})
-	schedule.Register(fresh, w.opts.Publisher, w.engine.schedules)
+	schedule.Register(fresh, w.opts.Publisher, w.engine.schedules, w.opts.Children)
 	return fresh, nil
 }
 

@@ -1,9 +1,13 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/firing"
 )
 
 // ScheduleFired is the type of the event that a workflow's timer publishes. Its source is [TimerSource], its ID the due
@@ -28,12 +32,39 @@ func (e Event) FollowedRun(project, workflow string) (id string, follows bool) {
 // TimerSpec is the schedule of a timer. At most one field is set; without any, a run follows the end of the previous
 // one at once.
 type TimerSpec struct {
-	// Cron is an expression in UTC.
+	// Cron is an expression in the time zone of Settings.
 	Cron string `json:"cron,omitempty"`
 	// Every is a period, counted from the publication.
 	Every time.Duration `json:"every,omitempty"`
 	// After is the delay between the end of one run and the start of the next.
 	After time.Duration `json:"after,omitempty"`
+	// Settings are those of Cron and Every, from the document.
+	Settings TimerSettings `json:"settings,omitzero"`
+}
+
+// TimerSettings are settings of a timer with Cron or Every. A field that is empty or nil is not set.
+type TimerSettings struct {
+	// TimeZone is an IANA name.
+	TimeZone string      `json:"timezone,omitempty"`
+	Overlap  dsl.Overlap `json:"overlap,omitempty"`
+	// Jitter is the longest random delay of a fire. CatchUp is the age up to which a missed fire is made up for.
+	Jitter  *time.Duration `json:"jitter,omitempty"`
+	CatchUp *time.Duration `json:"catchup,omitempty"`
+}
+
+// DefaultCatchUp is the age up to which a missed fire is made up for, without a setting.
+const DefaultCatchUp = 10 * time.Minute
+
+// Defaults returns the settings of a timer that has none.
+func Defaults() TimerSettings {
+	return TimerSettings{TimeZone: "UTC", Overlap: dsl.OverlapAllow, Jitter: new(time.Duration), CatchUp: new(DefaultCatchUp)}
+}
+
+// Over returns the settings with those of base where they are not set.
+func (s TimerSettings) Over(base TimerSettings) TimerSettings {
+	s.TimeZone, s.Overlap = cmp.Or(s.TimeZone, base.TimeZone), cmp.Or(s.Overlap, base.Overlap)
+	s.Jitter, s.CatchUp = cmp.Or(s.Jitter, base.Jitter), cmp.Or(s.CatchUp, base.CatchUp)
+	return s
 }
 
 // Follows reports whether the timer counts from the end of a run, and not by the clock alone.
@@ -47,6 +78,18 @@ type Timer struct {
 	// Since is when the version was published.
 	Since time.Time
 	Spec  TimerSpec
+}
+
+// Settings returns the settings that are in effect; all of them are set.
+func (t Timer) Settings() TimerSettings { return t.Spec.Settings.Over(Defaults()) }
+
+// Firing returns when the timer fires; only for one that does not follow runs.
+func (t Timer) Firing() firing.Spec {
+	s := firing.Spec{Cron: t.Spec.Cron, Every: t.Spec.Every, Since: t.Since}
+	if s.Cron != "" {
+		s.Zone = t.Settings().TimeZone
+	}
+	return s
 }
 
 // TimerCursor is a position in the list of timers, in the order of project and workflow.
@@ -66,7 +109,7 @@ type Fires struct {
 	Next []time.Time
 	// Last is the time of the last firing; zero when there was none.
 	Last time.Time
-	// Fired counts the firings; Missed counts the times that were skipped because they were too late to catch up. Both are
-	// 0 for a timer that counts from the end of a run, which never misses one.
-	Fired, Missed int64
+	// Fired counts the firings; Missed counts the times that were too late to catch up, and Skipped those at which a run of
+	// an earlier one was open. All are 0 for a timer that counts from the end of a run, which never misses one.
+	Fired, Missed, Skipped int64
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
+	"github.com/signalbox-dev/signalbox/internal/search"
 	"github.com/signalbox-dev/signalbox/internal/view"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -38,13 +39,13 @@ func enumerations() []enumeration {
 	return []enumeration{
 		{"RunStatus", `Run.status AwaitedRun.status RecentRun.status GridRun.status RunFilter.statuses CountRunsResponse.more`, texts(run.Statuses())},
 		{"QueuedReason", `Run.queued_reason AwaitedRun.queued_reason`, run.QueuedReasons()},
-		{"WaitingKind", `Run.waiting_kind AwaitedRun.waiting_kind Step.waiting_kind`, run.WaitingKinds()},
+		{"WaitingKind", `Run.waiting_kind AwaitedRun.waiting_kind Step.waiting_kind RunFilter.waiting`, run.WaitingKinds()},
 		{"Trigger", `Run.trigger RunFilter.trigger`, run.Triggers()},
 		{"Control", `Run.controls ControlState.control`, texts(control.Controls())},
 		{"StepStatus", `Step.status GridCell.status ListStepsRequest.statuses`, run.StepStatuses()},
 		{"WaitKind", `Wait.kind`, explain.Kinds()},
 		{"StuckCode", `Stuck.code`, run.Codes()},
-		{"StuckCause", `Stuck.cause`, run.Causes()},
+		{"StuckCause", `Stuck.cause RunFilter.cause`, run.Causes()},
 		{"CorrectionKind", `Correction.kind`, texts(run.CorrectionKinds())},
 		{"BatchAction", `Batch.action StartBatchRequest.action`, texts(batch.Actions())},
 		{"BatchStatus", `Batch.status ListBatchesRequest.statuses`, texts(batch.Statuses())},
@@ -69,9 +70,17 @@ func enumerations() []enumeration {
 		{"ConnectionKind", `Connection.kind GetConnectionResponse.kind`, texts(conntype.Kinds())},
 		{"BreakerState", `Breaker.state`, texts(conntype.BreakerStates())},
 		{"DependencyState", `Dependency.state`, health.States()},
+		{"SearchKind", `SearchGroup.kind`, texts(search.Kinds())},
+		{"SearchStatus", `SearchHit.status`, distinct(texts(run.Statuses()), texts(batch.Statuses()),
+			texts(webhook.DeliveryStatuses()), workflow.States(), texts(problem.States()))},
 		{"Role", `Project.roles Token.roles CreateTokenRequest.roles WhoAmIResponse.roles CurrentSession.roles`,
 			texts(auth.Roles())},
 	}
+}
+
+// distinct returns the values of several sets, sorted.
+func distinct(sets ...[]string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(sets...))))
 }
 
 func texts[S ~string](values []S) []string {

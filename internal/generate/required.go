@@ -15,6 +15,7 @@ const requiredInRequests = `
 	CreateWebhookRequest.name CreateWebhookRequest.filter WebhookFilter.types
 	CreateTokenRequest.name CreateTokenRequest.roles
 	SignInRequest.token
+	SearchRequest.text
 	SetQuotaRequest.quota
 `
 
@@ -55,6 +56,8 @@ const requiredInAnswers = `
 	SaveDraftResponse.workflow PublishWorkflowResponse.workflow PublishWorkflowResponse.version GetWorkflowResponse.workflow
 	PauseWorkflowResponse.workflow UnpauseWorkflowResponse.workflow StopWorkflowResponse.workflow
 	GetVersionGraphResponse.workflow
+
+	SearchGroup.kind SearchHit.project SearchHit.id SearchPart.text
 
 	Project.name Project.task_queue Project.create_time Project.settings
 	CreateProjectResponse.project GetProjectResponse.project UpdateProjectResponse.project

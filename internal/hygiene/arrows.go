@@ -34,7 +34,7 @@ func Arrows() []Rule {
 		"internal/problem", "internal/retention", "internal/event", "internal/dispatcher", "internal/workflow", "internal/function",
 		"internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret",
 		"internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook",
-		"internal/netguard", "internal/quota", "internal/redact"}
+		"internal/netguard", "internal/quota", "internal/redact", "internal/search", "internal/sandbox/limit"}
 	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop",
 		"internal/backoff", "internal/groupcommit", "internal/semaphore", "internal/traceparent", "internal/processor"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
@@ -42,6 +42,7 @@ func Arrows() []Rule {
 	rules := []Rule{
 		{"api", nil, "the API definition does not depend on its implementation"},
 		{"dsl/internal", nil, "values and syntax trees do not depend on the workflow language"},
+		{"dsl/firing", []string{"dsl/internal"}, "the times of schedules do not depend on workflow documents"},
 		{"dsl/jq", []string{"dsl/internal"}, "expressions do not depend on workflow documents"},
 		{"dsl", []string{"dsl/internal", "dsl/jq"}, "the workflow language does not depend on its execution"},
 		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}),
@@ -81,11 +82,15 @@ func Arrows() []Rule {
 		{"internal/sandbox/output", nil, "what a program prints does not depend on where it is executed"},
 		{"internal/sandbox/javascript", []string{"internal/sandbox/output"},
 			"a sandbox does not depend on where its programs come from"},
+		{"internal/sandbox/limit", nil, "limits do not depend on what applies them"},
 		{"internal/sandbox/image", nil, "the name of an image does not depend on the engine that has it"},
 		{"internal/sandbox/owner", nil, "the name of a process does not depend on what carries it"},
-		{"internal/sandbox/container", []string{"internal/sandbox/image", "internal/sandbox/output", "internal/sandbox/owner"},
+		{"internal/sandbox/container", []string{"internal/sandbox/image", "internal/sandbox/limit", "internal/sandbox/output",
+			"internal/sandbox/owner"},
 			"a sandbox does not depend on where its programs come from"},
-		{"internal/sandbox/process", []string{"internal/sandbox/output", "internal/sandbox/owner"},
+		{"internal/sandbox/proxy", []string{"internal/netguard"}, "a proxy does not depend on the programs that use it"},
+		{"internal/sandbox/process", []string{"internal/sandbox/limit", "internal/sandbox/output",
+			"internal/sandbox/proxy", "internal/sandbox/owner"},
 			"a sandbox does not depend on where its programs come from"},
 		{"internal/config", []string{"dsl", "internal/logger", "internal/redact", "internal/secretfile", "internal/keyring"},
 			"settings do not depend on the parts that they configure"},
@@ -125,17 +130,18 @@ func Arrows() []Rule {
 		{"internal/webui", []string{"internal/notice"}, "the web UI is files, which call the API from a browser"},
 		{"internal/cli", append([]string{
 			"api", "dsl", "dsl/interp", "dsl/jq", "dsl/workflowtest", "internal/config", "internal/languageserver",
-			"internal/rpc/jsoncodec", "internal/notice", "internal/secretfile", "internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
+			"internal/netguard", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile", "internal/terminal"}, waiting...),
+			"the command line uses only the API, like any other client"},
 		{"internal/app", slices.Concat(domain, ambient, language,
 			[]string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/clientconfig",
 				"internal/engine", "internal/health", "internal/memory", "internal/payload", "internal/migrate", "internal/rpc",
-				"internal/sandbox/container", "internal/sandbox/process", "internal/sealed", "internal/keyring", "internal/store",
-				"internal/telemetry", "internal/webui"}),
+				"internal/sandbox/container", "internal/sandbox/process", "internal/sandbox/proxy", "internal/sealed",
+				"internal/keyring", "internal/store", "internal/telemetry", "internal/webui"}),
 			"it composes the parts of one process"},
 		{"internal/app/command", slices.Concat(ambient,
 			[]string{"internal/telemetry/otlp", "internal/auth", "internal/apperror", "internal/token", "internal/app",
 				"internal/memory", "internal/config/clientconfig", "internal/cli", "internal/migrate",
-				"internal/store", "lease/redislease"}), "these commands run without the API"},
+				"internal/sandbox/process", "internal/store", "lease/redislease"}), "these commands run without the API"},
 		{"internal/generate", slices.Concat(domain, ambient, plain,
 			[]string{"api", "internal/health", "internal/notice", "internal/rpc", "internal/rpc/jsoncodec",
 				"internal/telemetry"}), "it reads the tables of the packages whose files it makes"},
@@ -144,7 +150,7 @@ func Arrows() []Rule {
 		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}),
 			"main packages contain only a few lines"},
 		{"examples", slices.Concat(language, []string{"dsl/workflowtest", "internal/sandbox/javascript",
-			"internal/sandbox/output", "internal/sandbox/process"}),
+			"internal/sandbox/limit", "internal/sandbox/output", "internal/sandbox/process"}),
 			"examples are documents and the test that parses them"},
 		{"examples/conn", []string{"conn"}, "the example uses only the public library, as a user's program does"},
 		{"examples/dispatch", []string{"conn", "dispatch", "dispatch/inbox", "lease"},
@@ -203,7 +209,7 @@ func Bans() []Ban {
 	}
 	for _, noun := range []string{
 		"run", "batch", "problem", "retention", "event", "dispatcher", "workflow", "function", "worker", "project", "audit", "auth",
-		"apperror", "system", "maintenance", "token", "session", "webhook", "quota"} {
+		"apperror", "system", "maintenance", "token", "session", "webhook", "quota", "search"} {
 		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), nil,
 			"the domain makes decisions and does no I/O"})
 	}

@@ -18,10 +18,19 @@ import (
 // Guard rejects connections to addresses that are not public.
 type Guard struct {
 	allowed []netip.Prefix
+	advice  string
 }
 
 // New returns a guard that permits these networks as well.
-func New(allowed []netip.Prefix) Guard { return Guard{allowed} }
+func New(allowed []netip.Prefix) Guard {
+	return Guard{allowed, "an operator can allow its network in calls.allow_private"}
+}
+
+// Advise returns a guard whose errors say how a network is allowed.
+func (g Guard) Advise(how string) Guard {
+	g.advice = how
+	return g
+}
 
 // Control is called for every socket, after resolution and before the connection: it checks the address of the
 // connection itself.
@@ -32,7 +41,7 @@ func (g Guard) Control(_ context.Context, _, address string, _ syscall.RawConn) 
 	}
 	if addr := target.Addr(); !g.Permits(addr) {
 		return &BlockedError{
-			What: fmt.Sprintf("the address %s is not public; an operator can allow its network in calls.allow_private", addr),
+			What: fmt.Sprintf("the address %s is not public; %s", addr, g.advice),
 		}
 	}
 	return nil

@@ -25,6 +25,8 @@ type RetryingGroup struct {
 	Attempts int
 	// Since is when the first of them began the task.
 	Since time.Time
+	// Last is when the last attempt of the newest run ended; zero where it is not known.
+	Last time.Time
 	// Error is that of the last attempt of the newest run; nil where it is not known.
 	Error *run.Error
 }
@@ -43,7 +45,7 @@ func retryingFinding(g RetryingGroup) Finding {
 		Advice: fmt.Sprintf("correct the cause, and the next attempt succeeds; `signalbox run show ID` shows when it is; to "+
 			"give up: `signalbox batch start --action cancel --project %s --workflow %s --retrying %s --reason TEXT`",
 			g.Project, g.Workflow, g.Task),
-		Runbook: runbook("RunsRetrying"), Count: g.Count, First: g.Since,
+		Runbook: runbook("RunsRetrying"), Count: g.Count, First: g.Since, Last: g.Last,
 	}
 	if p.Detail != "" {
 		f.Detail += ": " + p.Detail

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 )
 
 // Default is the project that always exists.
@@ -48,6 +49,8 @@ type Settings struct {
 	// Images are patterns of the images that containers may use, beside the restriction of each runner. Empty: no further
 	// restriction.
 	Images []string
+	// ProgramLimits bound the programs of its runs, beside the limits of each runner.
+	ProgramLimits limit.Limits
 }
 
 // MostGenerations is the most that MaxGeneration may be: a run has the workflows of all its ancestors in its row.
@@ -64,6 +67,8 @@ type Change struct {
 	Runners *[]string `json:"runners,omitempty"`
 	// Images replaces the patterns.
 	Images *[]string `json:"images,omitempty"`
+	// ProgramLimits replaces all limits of programs.
+	ProgramLimits *limit.Limits `json:"programLimits,omitempty"`
 }
 
 // RunnerKinds returns the kinds of programs that a project may permit.
@@ -133,8 +138,8 @@ func (s *Service) Update(ctx context.Context, name string, change Change) (Proje
 func (c Change) check(name string) error {
 	if c == (Change{}) {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
-			"the update of project %q changes nothing: set description, max_steps, max_generation, end_poison, runners or "+
-				"images",
+			"the update of project %q changes nothing: set description, max_steps, max_generation, end_poison, runners, "+
+				"images or program_limits",
 			name)
 	}
 	if c.MaxSteps != nil && *c.MaxSteps < 0 {
@@ -153,6 +158,11 @@ func (c Change) check(name string) error {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"images of project %q: a pattern is empty; ** permits all images", name).WithField("images", "has an empty pattern")
 	}
+	if c.ProgramLimits != nil {
+		if err := checkLimits(*c.ProgramLimits, name); err != nil {
+			return err
+		}
+	}
 	if c.Runners == nil {
 		return nil
 	}
@@ -163,6 +173,32 @@ func (c Change) check(name string) error {
 				"runners of project %q: %q is not a kind of program, or is named twice; the kinds are %s", name, kind,
 				strings.Join(kinds, ", ")).WithField("runners", "has an unknown kind, or one twice")
 		}
+	}
+	return nil
+}
+
+// checkLimits reports a limit below which no program starts.
+func checkLimits(l limit.Limits, name string) error {
+	invalid := func(field, format string, arguments ...any) error {
+		reason := fmt.Sprintf(format, arguments...)
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "program_limits of project %q: %s %s", name, field,
+			reason).WithField("program_limits."+field, "%s", reason)
+	}
+	switch {
+	case l.Memory != 0 && l.Memory < limit.MinMemory:
+		return invalid("memory_bytes", "is below %d", limit.MinMemory)
+	case l.Processes < 0:
+		return invalid("processes", "is negative")
+	case l.Processors != 0 && (l.Processors < limit.MinProcessors || l.Processors > limit.MaxProcessors):
+		return invalid("processors", "is not between %v and %d", limit.MinProcessors, limit.MaxProcessors)
+	case l.Disk < 0:
+		return invalid("disk_bytes", "is negative")
+	case l.Output < 0:
+		return invalid("output_bytes", "is negative")
+	case l.Time != 0 && l.Time < limit.MinTime:
+		return invalid("time", "is below %v", limit.MinTime)
+	case l.Network != "" && !slices.Contains(limit.Networks(), l.Network):
+		return invalid("network", "%q is not one of none, guarded and host", l.Network)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@
 //	resumed, err := service.Resume(ctx, "shop", nil, "the month's closing")
 //	err = service.Stop(ctx)
 //
-// A run beyond the concurrency limit is accepted and waits as `queued: admission`; package reconcile starts the waiting
+// A run beyond the concurrency limit is accepted and waits as `queued: admission`; package start starts the waiting
 // runs in order. A run requests its steps in blocks ([Give]). When it gets none, it waits as `waiting: quota` and
 // requests again when the next period begins, or when it is notified that steps are available: the limit was raised,
 // runs ended with unused steps, or a user resumed it.

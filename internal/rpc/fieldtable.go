@@ -78,7 +78,7 @@ func newFieldTable() fieldTable {
 		"namespace": text, "note": text, "order": text, "outcome": text, "owner": text, "parent_path": text,
 		"parent_run_id": text,
 		"pointer":       text, "project": text, "reason": text, "replay_of": text, "request_id": text, "routing_key": text,
-		"retrying": text, "run_id": text,
+		"retrying": text, "run_id": text, "words": text, "error_text": text, "failed_task": text, "waiting": text, "cause": text,
 		"source": text, "started_by_batch_id": text, "status": text, "subject": text, "text": text, "to": text, "token": text,
 		"trigger": text, "type": text, "url": text, "value": text, "version": text, "view": text, "workflow": text,
 	}

@@ -28,6 +28,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/livelist"
+	"github.com/signalbox-dev/signalbox/internal/run/read"
+	runstart "github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -84,6 +86,12 @@ func (e *fakeEngine) Inspect(context.Context, run.Run) (run.Execution, error) {
 	return run.Execution{}, run.ErrNotKnown
 }
 
+// runService starts, controls and reads runs.
+type runService struct {
+	*control.Service
+	*read.Reader
+}
+
 // platform is a server over the real services and a real SQLite file.
 type platform struct {
 	t       testing.TB
@@ -91,7 +99,7 @@ type platform struct {
 	engine  *fakeEngine
 	system  *fakeSystem
 	store   *storetest.Plain
-	runs    *control.Service
+	runs    runService
 	changes *pubsub.Notifier
 	log     *lockedBuffer
 	client  *http.Client
@@ -154,17 +162,22 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 	limits := dsl.DefaultLimits()
 	projects := project.NewService(st, time.Now)
 	workflows := workflow.NewService(st, st, limits, time.Now)
-	options := run.Options{
+	options := runstart.Options{
 		MaxInputBytes: 512 << 10, StartTimeout: 5 * time.Second, Interpreter: 1, Now: time.Now, Metrics: metrics.Runs,
 	}
-	p.runs = control.New(run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, options), st,
-		p.engine, p.changes, options)
+	starts := runstart.New(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, options)
+	p.runs = runService{
+		control.New(starts, st, p.engine, p.changes, control.Options{
+			MaxInputBytes: options.MaxInputBytes, StartTimeout: options.StartTimeout, Now: time.Now, Metrics: metrics.Runs,
+		}),
+		read.New(st, p.engine, workflows, p.changes, read.Options{Now: time.Now}),
+	}
 	opts := rpc.Options{
 		Address: "127.0.0.1:0", Services: handler.Services{
 			Batches: batch.NewService(st.Batches(), workflows, func() {}, time.Now), Workflows: workflows,
 			Functions: function.NewService(st, st, limits, time.Now),
 			Runs:      p.runs,
-			Logs: run.NewLogReader(run.LogOptions{
+			Logs: read.NewLogReader(read.LogOptions{
 				Store: st, Runs: p.runs,
 				Running: func(context.Context, string) ([]run.AttemptLog, error) { return p.running, p.runningErr },
 				Redact: func(_ context.Context, _, text string) (string, error) {

@@ -11,16 +11,16 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
-	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/read"
 )
 
 // wholeValue is a value of a step, which records what was asked for.
 type wholeValue struct {
 	text string
-	last run.StepValueRequest
+	last read.StepValueRequest
 }
 
-func (v *wholeValue) Read(_ context.Context, req run.StepValueRequest) (json.RawMessage, error) {
+func (v *wholeValue) Read(_ context.Context, req read.StepValueRequest) (json.RawMessage, error) {
 	v.last = req
 	return json.RawMessage(v.text), nil
 }

@@ -202,3 +202,12 @@ func partWithoutValue(part string) string {
 }
 
 func letterOrDigit(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
+
+// FailureGroup returns the key of the group of failed runs that a run belongs to. It is empty for a run that neither
+// failed nor timed out, and for a run of another engine.
+func FailureGroup(r Run) string {
+	if r.Status != Failed && r.Status != TimedOut || r.Trigger == TriggerImport {
+		return ""
+	}
+	return failureGroupKey(r.Workflow, r.Error)
+}

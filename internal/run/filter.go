@@ -1,11 +1,13 @@
 package run
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
 // Filter selects the runs to list. Zero fields match everything. Batches and views store its conditions as JSON,
@@ -49,6 +51,17 @@ type Filter struct {
 	EndedUntil time.Time `json:"endedUntil,omitzero"`
 	// ErrorType is that of the error of the runs, one of [ErrorTypes].
 	ErrorType string `json:"errorType,omitempty"`
+	// ErrorText are beginnings of words of their error, see [ErrorWords].
+	ErrorText string `json:"errorText,omitempty"`
+	// FailedTask is the name of the task that their error is from, in any case.
+	FailedTask string `json:"failedTask,omitempty"`
+	// Words are beginnings of words, one of which at least is among [StartWords] or [ErrorWords]; the others may be parts
+	// of the name of the workflow or of the key of a label.
+	Words string `json:"words,omitempty"`
+	// Waiting is what the runs wait for, one of [WaitingKinds].
+	Waiting string `json:"waiting,omitempty"`
+	// Cause is that of the verdict on stuck runs.
+	Cause string `json:"cause,omitempty"`
 
 	// OldestFirst reverses the order.
 	OldestFirst bool    `json:"oldestFirst,omitempty"`
@@ -77,6 +90,7 @@ func (f Filter) Matches(r Run) bool {
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) &&
 		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text) || EndsID(f.Text, r.ID)) &&
 		(f.FailureGroup == "" || r.Status == Failed || r.Status == TimedOut) &&
+		(f.Waiting == "" || r.WaitingKind == f.Waiting) && f.hasWords(r) &&
 		between(r.CreatedAt, f.Since, f.Until) && f.hasEnded(r) && f.hasError(r) && f.isStuck(r) && f.hasLabels(r)
 }
 
@@ -127,12 +141,12 @@ func (f Filter) hasError(r Run) bool {
 
 func (f Filter) isStuck(r Run) bool {
 	switch {
-	case len(f.Stuck) == 0:
+	case len(f.Stuck) == 0 && f.Cause == "":
 		return true
-	case r.Stuck == nil:
+	case r.Stuck == nil || f.Cause != "" && r.Stuck.Cause != f.Cause:
 		return false
 	}
-	return f.AnyCode() || slices.Contains(f.Stuck, r.Stuck.Code)
+	return len(f.Stuck) == 0 || f.AnyCode() || slices.Contains(f.Stuck, r.Stuck.Code)
 }
 
 func (f Filter) hasLabels(r Run) bool {
@@ -142,4 +156,72 @@ func (f Filter) hasLabels(r Run) bool {
 		}
 	}
 	return true
+}
+
+// maxErrorType is the maximum length of the type of an error in a filter, in bytes.
+const maxErrorType = 1000
+
+// Check returns an error for a condition that no run can fulfil, and for a version without a workflow. A period of no
+// time is not an error.
+func (f Filter) Check() error {
+	for _, status := range f.Statuses {
+		if !status.Known() {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status,
+				Statuses()).
+				WithField("statuses", "unknown status %q", status)
+		}
+	}
+	for _, code := range f.Stuck {
+		if code != AnyCode && !slices.Contains(Codes(), code) {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown code %q of stuck runs; use %q or one of %v",
+				code, AnyCode, Codes()).
+				WithField("stuck", "unknown code %q", code)
+		}
+	}
+	if f.Version != "" && f.Workflow == "" { // it would have to be searched among all runs of the project
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"version %q without a workflow: name the workflow as well", f.Version).
+			WithField("workflow", "is required with version")
+	}
+	if f.Trigger != "" && !slices.Contains(Triggers(), f.Trigger) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger,
+			Triggers()).
+			WithField("trigger", "unknown trigger %q", f.Trigger)
+	}
+	if len(f.ErrorType) > maxErrorType {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the type of an error has %d bytes: at most %d are allowed", len(f.ErrorType), maxErrorType).
+			WithField("error_type", "is too long")
+	}
+	if f.Waiting != "" && !slices.Contains(WaitingKinds(), f.Waiting) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown kind of wait %q; use one of %v", f.Waiting,
+			WaitingKinds()).
+			WithField("waiting", "unknown kind %q", f.Waiting)
+	}
+	if f.Cause != "" && !slices.Contains(Causes(), f.Cause) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown cause %q; use one of %v", f.Cause, Causes()).
+			WithField("cause", "unknown cause %q", f.Cause)
+	}
+	if err := cmp.Or(CheckWords("words", f.Words), CheckWords("error_text", f.ErrorText)); err != nil {
+		return err
+	}
+	if err := CheckLabels(f.Labels); err != nil {
+		return err
+	}
+	return checkFailureGroup(f.FailureGroup)
+}
+
+// CheckPeriods returns an error for a period that does not begin before it ends, so that no run is in it.
+func (f Filter) CheckPeriods() error {
+	for _, period := range []struct {
+		since, until         time.Time
+		sinceName, untilName string
+	}{{f.Since, f.Until, "since", "until"}, {f.EndedSince, f.EndedUntil, "ended_since", "ended_until"}} {
+		if !period.since.IsZero() && !period.until.IsZero() && !period.since.Before(period.until) {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s %s is not after %s %s: no run matches",
+				period.untilName, period.until.Format(time.RFC3339), period.sinceName, period.since.Format(time.RFC3339)).
+				WithField(period.untilName, "must be after %s", period.sinceName)
+		}
+	}
+	return nil
 }

@@ -1,10 +1,8 @@
 package run
 
 import (
-	"context"
+	"errors"
 	"slices"
-
-	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
 // Lineage is what a run descends from: the runs that started it by a task or by an event that they emitted, those that
@@ -45,17 +43,6 @@ func (l Lineage) Join(other Lineage) Lineage {
 	return joined
 }
 
-// checkGeneration refuses a run that is too many starts away from one by a person or by the clock.
-func (s *Service) checkGeneration(ctx context.Context, req StartRequest) error {
-	if s.opts.MaxGeneration == nil || req.Lineage.Generation == 0 {
-		return nil
-	}
-	limit, err := s.opts.MaxGeneration(ctx, req.Project)
-	if err != nil || req.Lineage.Generation <= limit {
-		return err
-	}
-	return apperror.New(apperror.Refused, apperror.GenerationLimit,
-		"the run would be %d starts away from one by a person or by the clock, and the limit of project %q is %d: "+
-			"workflows start each other without end, or the limit is too low (runs.max_generation, or max_generation of the "+
-			"project)", req.Lineage.Generation, req.Project, limit)
-}
+// ErrAncestorCanceled is a store's error for a child that must not be started: its parent, or a run that awaits the
+// parent, is being canceled or was canceled or terminated, or a run that awaits the parent has ended.
+var ErrAncestorCanceled = errors.New("an ancestor was canceled")

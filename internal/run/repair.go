@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
 const (
@@ -120,4 +122,29 @@ type RebuildWriter interface {
 	Write(ctx context.Context, part Update) error
 	// Done is called when all records of an execution are written and later executions follow.
 	Done(ctx context.Context, executionID string) error
+}
+
+// RepairRequests requests repairs of runs that are found to be behind Temporal.
+type RepairRequests struct {
+	Rows interface {
+		RequestRepairs(ctx context.Context, requests []RepairRequest) error
+	}
+	// Requested is called after a repair was requested, so that a worker of this process starts it before its next
+	// poll; may be nil. It must not block.
+	Requested func()
+}
+
+// Request requests that a worker updates the rows of a run from Temporal. A failure is logged: the reconciler finds the
+// run as well.
+func (s RepairRequests) Request(ctx context.Context, request RepairRequest) {
+	// A caller that disconnects may be the only one to have noticed it.
+	ctx = context.WithoutCancel(ctx)
+	if err := s.Rows.RequestRepairs(ctx, []RepairRequest{request}); err != nil {
+		logger.FromContext(ctx).WarnContext(ctx, "Repair of a run could not be requested", "run_id", request.RunID,
+			"error", err)
+		return
+	}
+	if s.Requested != nil {
+		s.Requested()
+	}
 }

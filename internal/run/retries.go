@@ -2,6 +2,7 @@ package run
 
 import (
 	"slices"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 )
@@ -24,10 +25,16 @@ func (s *Step) Retries() int {
 
 // LastError returns the error of the last attempt that has ended; nil where there is none.
 func (s *Step) LastError() *Error {
+	failed, _ := s.LastFailure()
+	return failed
+}
+
+// LastFailure returns the error of the last attempt that has ended, and when it ended.
+func (s *Step) LastFailure() (*Error, time.Time) {
 	for _, a := range slices.Backward(s.Attempts) {
 		if a.EndedAt != nil {
-			return a.Error
+			return a.Error, *a.EndedAt
 		}
 	}
-	return nil
+	return nil, time.Time{}
 }

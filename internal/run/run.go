@@ -1,7 +1,7 @@
-// Package run defines runs, their states and rules, and the service that starts, finds and watches them. Package
-// control implements the operations on existing runs.
+// Package run defines runs, their states and rules, and the interfaces that the packages below it need: start, read,
+// control, child, reconcile and diagnose.
 //
-// Rows follow Temporal. This package writes only `queued`. The projection of what Temporal has accepted writes
+// Rows follow Temporal. Package start writes only `queued`. The projection of what Temporal has accepted writes
 // everything later, through [Store.ApplyUpdates], which never leaves a terminal state and never moves a row backwards.
 package run
 
@@ -149,7 +149,7 @@ type Run struct {
 	CancelRequested bool
 	CancelReason    string
 	RequestID       string
-	// RequestDigest is a keyed digest of the arguments given with the request ID, as made by [Digests]; empty where
+	// RequestDigest is a keyed digest of the arguments given with the request ID, as made by [start.Digests]; empty where
 	// nothing is compared.
 	RequestDigest string
 	Trigger       string
@@ -506,9 +506,9 @@ type Store interface {
 	RepairStore
 	Rows
 
-	// InsertRun adds a queued run, as `queued: admission` where its project has no free slot (see [AdmissionStore]).
-	// When the project has a run with the same request ID, it returns that one and false, and changes nothing. For a
-	// child of a canceled run it returns [ErrAncestorCanceled] and changes nothing.
+	// InsertRun adds a queued run, as `queued: admission` where its project has no free slot (see
+	// [start.AdmissionStore]). When the project has a run with the same request ID, it returns that one and false, and
+	// changes nothing. For a child of a canceled run it returns [ErrAncestorCanceled] and changes nothing.
 	InsertRun(ctx context.Context, r Run, e audit.Entry) (Run, bool, error)
 	// RemoveUnstarted deletes a run that is still `queued: starting` and not disclosed (see [Rows.MarkDisclosed]), and
 	// writes e; it returns false when the run is not in that state.

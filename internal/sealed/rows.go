@@ -209,7 +209,7 @@ func (sl *Sealer) mask(ctx context.Context, r run.Run) (json.RawMessage, *runSec
 	return shown, known, nil
 }
 
-// Mask implements [run.Masking].
+// Mask implements [start.Masking].
 func (sl *Sealer) Mask(ctx context.Context,
 	r run.Run) (shown json.RawMessage, sensitive func(text string) bool, err error) {
 	if !sl.keys.Seals() {

@@ -62,8 +62,6 @@ type runSecrets struct {
 	unsaved []string
 }
 
-var _ run.Originals = (*Sealer)(nil)
-
 // New returns a sealer over a store of originals.
 func New(keys *keyring.Ring, sealed run.SealedStore, documents run.Documents) *Sealer {
 	return &Sealer{
@@ -193,7 +191,7 @@ func (sl *Sealer) openOne(ctx context.Context, of owner, what string) ([]byte, e
 	return sl.open(of, list[0])
 }
 
-// Input implements [run.Originals].
+// Input implements [control.Originals].
 func (sl *Sealer) Input(ctx context.Context, r run.Run) (json.RawMessage, error) {
 	if !r.InputRedacted {
 		return r.Input, nil

@@ -93,7 +93,7 @@ func admissionPosition(ctx context.Context, c sqldb.Conn, project, id string) (i
 		` AND admission <= (SELECT admission FROM runs WHERE id = $2)`, project, id)
 }
 
-// Admit implements [run.AdmissionStore].
+// Admit implements [start.AdmissionStore].
 func (s *Quotas) Admit(ctx context.Context, project string, most int, at time.Time) (ids []string, err error) {
 	queue := false
 	err = s.db.Read(ctx, "find runs that wait for a slot", func(ctx context.Context, c sqldb.Conn) (err error) {
@@ -152,7 +152,7 @@ RETURNING id, admission`, []any{project, run.QueuedStarting, sqlrow.Micros(at)},
 	return ids, nil
 }
 
-// ReturnAdmitted implements [run.AdmissionStore].
+// ReturnAdmitted implements [start.AdmissionStore].
 func (s *Quotas) ReturnAdmitted(ctx context.Context, id string, at time.Time) (returned bool, err error) {
 	err = s.db.Exec(ctx, "return run to its project's queue", func(ctx context.Context, c sqldb.Conn) (err error) {
 		returned, err = sqlrow.Affected(ctx, c, `UPDATE runs SET queued_reason = $2, status_at = $3, sequence = sequence + 1
@@ -163,7 +163,7 @@ WHERE id = $1 AND status = $4 AND queued_reason = $5 AND admission IS NOT NULL A
 	return returned && err == nil, err
 }
 
-// AdmissionQueues implements [run.AdmissionStore].
+// AdmissionQueues implements [start.AdmissionStore].
 func (s *Quotas) AdmissionQueues(ctx context.Context) (map[string]int64, error) {
 	return s.perProject(ctx, "count runs that wait for a slot", waitsForSlot)
 }

@@ -251,7 +251,16 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 	if err := events.EndListeners(ctx, c, s.db.Dialect(), ended); err != nil {
 		return nil, err
 	}
-	return transitions, events.ReportRuns(ctx, c, s.db.Dialect(), endings)
+	return transitions, s.reportEnds(ctx, c, endings)
+}
+
+// reportEnds writes what follows from the ends of runs: the words of their errors, by which they are found, and the
+// events that report failures.
+func (s *Store) reportEnds(ctx context.Context, c sqldb.Conn, ended []run.Run) error {
+	if err := runrow.AddErrorTerms(ctx, c, s.db.Dialect(), ended); err != nil {
+		return err
+	}
+	return events.ReportRuns(ctx, c, s.db.Dialect(), ended)
 }
 
 // movedFields are the columns of a run that any update may change, with the key.

@@ -110,7 +110,7 @@ WHERE (attempts >= $1 OR since <= $2) AND project IN `+marks+` ORDER BY project,
 					if err != nil {
 						break
 					}
-					found[i].Error, err = lastRetried(ctx, c, newest[i], found[i].Pointer)
+					found[i].Error, found[i].Last, err = lastRetried(ctx, c, newest[i], found[i].Pointer)
 				}
 				list = append(list, found...)
 				return err
@@ -119,15 +119,16 @@ WHERE (attempts >= $1 OR since <= $2) AND project IN `+marks+` ORDER BY project,
 	return list, err
 }
 
-// lastRetried returns the error of the last attempt of the newest step of a run that is attempted again.
-func lastRetried(ctx context.Context, c sqldb.Conn, runID, pointer string) (*run.Error, error) {
+// lastRetried returns the error and the end of the last attempt of the newest step of a run that is attempted again.
+func lastRetried(ctx context.Context, c sqldb.Conn, runID, pointer string) (*run.Error, time.Time, error) {
 	steps, err := sqlrow.Collect(ctx, c, `SELECT attempts FROM steps
 WHERE run_id = $1 AND pointer = $2 AND retries > 0 ORDER BY number DESC LIMIT 1`, []any{runID, pointer},
 		func(row sqlrow.Scanner) (t run.Step, err error) { return t, row.Scan(sqlrow.JSONInto(&t.Attempts)) })
 	if err != nil || len(steps) == 0 {
-		return nil, err
+		return nil, time.Time{}, err
 	}
-	return steps[0].LastError(), nil
+	failed, at := steps[0].LastFailure()
+	return failed, at, nil
 }
 
 // FailureGroups implements [problem.Source]. It reads the newest failures of each project from an index, and of each

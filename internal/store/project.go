@@ -17,6 +17,7 @@ func projectFields(p *project.Project) sqlrow.Fields {
 		"max_steps", &p.Settings.MaxSteps, "end_poison", &p.Settings.EndPoison,
 		"max_generation", &p.Settings.MaxGeneration,
 		"runners", sqlrow.JSONInto(&p.Settings.Runners), "images", sqlrow.JSONInto(&p.Settings.Images),
+		"program_limits", sqlrow.JSONInto(&p.Settings.ProgramLimits),
 		"parked_at", sqlrow.TimeInto(&p.ParkedAt),
 	)
 }
@@ -46,13 +47,14 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change project.C
 			return p, err
 		}
 	}
-	list := func(given *[]string) (value any) {
-		if given != nil && err == nil {
-			value, err = sqlrow.AsJSON(*given, false)
+	encode := func(set bool, given any) (value any) {
+		if set && err == nil {
+			value, err = sqlrow.AsJSON(given, false)
 		}
 		return value
 	}
-	runners, images := list(change.Runners), list(change.Images)
+	runners, images := encode(change.Runners != nil, change.Runners), encode(change.Images != nil, change.Images)
+	limits := encode(change.ProgramLimits != nil, change.ProgramLimits)
 	if err != nil {
 		return p, err
 	}
@@ -60,9 +62,10 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change project.C
 		p, err = sqlrow.One(ctx, c, `
 			UPDATE projects SET description = COALESCE($2, description), max_steps = COALESCE($3, max_steps),
 			end_poison = COALESCE($4, end_poison), max_generation = COALESCE($5, max_generation),
-			runners = COALESCE($6, runners), images = COALESCE($7, images)
+			runners = COALESCE($6, runners), images = COALESCE($7, images),
+			program_limits = COALESCE($8, program_limits)
 			WHERE name = $1 RETURNING `+sqlrow.Columns(projectFields),
-			[]any{name, change.Description, change.MaxSteps, change.EndPoison, change.MaxGeneration, runners, images},
+			[]any{name, change.Description, change.MaxSteps, change.EndPoison, change.MaxGeneration, runners, images, limits},
 			sqlrow.Scan(projectFields), func() error {
 				return ledger.NoProject(name)
 			})

@@ -8,7 +8,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
-	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -125,7 +124,7 @@ WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), run
 		if !finished {
 			return needRun(ctx, c, r.ID)
 		}
-		if err := events.ReportRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
+		if err := s.reportEnds(ctx, c, []run.Run{ended}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

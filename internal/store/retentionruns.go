@@ -19,7 +19,7 @@ const (
 func tablesOfRuns() []string {
 	return []string{"steps", "attempt_logs", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited",
 		"originals", "run_legacy", "step_summaries", "task_summaries",
-		"run_repairs", "run_labels", "run_warnings", "taken_events"}
+		"run_repairs", "run_labels", "run_terms", "run_warnings", "taken_events"}
 }
 
 // runs deletes runs: first those over the age limit, by their end, then those over the count limit, by their creation.

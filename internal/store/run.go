@@ -70,7 +70,8 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string,
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveWarnings(ctx, c, id),
+		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveTerms(ctx, c, id),
+			runrow.RemoveWarnings(ctx, c, id),
 			runrow.RemoveOriginals(ctx, c, id),
 			s.Quotas().revoke(ctx, c, e.Project, id)); err != nil {
 			return err
@@ -220,7 +221,7 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 		if err := events.EndListeners(ctx, c, s.db.Dialect(), []string{id}); err != nil {
 			return err
 		}
-		if err := events.ReportRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
+		if err := s.reportEnds(ctx, c, []run.Run{ended}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

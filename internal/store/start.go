@@ -359,9 +359,9 @@ func startFields(one *start) sqlrow.Fields {
 }
 
 // startsStatement returns the statement that inserts runs of one project and returns their IDs and whether they are
-// metered. Where the database has queries that write, it also inserts their labels and audit entries.
+// metered. Where the database has queries that write, it also inserts their labels, terms and audit entries.
 func startsStatement(d sqldb.Dialect) *sqlrow.Statement[*start] {
-	run := startFields(&start{}).Names("")
+	columns := startFields(&start{}).Names("")
 	entry := ledger.Fields(&audit.Entry{}).Names("")
 	entryColumns := ledger.Fields(&audit.Entry{}).Names("entry_")
 	row := func(one *start) sqlrow.Fields {
@@ -372,17 +372,19 @@ func startsStatement(d sqldb.Dialect) *sqlrow.Statement[*start] {
 		for _, f := range ledger.Fields(&one.entry) {
 			fields = append(fields, sqlrow.Col("entry_"+f.Name, f.Value))
 		}
-		return append(fields, sqlrow.Col("labels", sqlrow.JSONInto(&one.run.Labels)))
+		words := run.StartWords(one.run)
+		return append(fields, sqlrow.Col("labels", sqlrow.JSONInto(&one.run.Labels)),
+			sqlrow.Col("words", sqlrow.JSONInto(&words)))
 	}
-	return sqlrow.NewStatement(row, func(columns sqlrow.Fields, rows int) (string, error) {
-		values, err := sqlrow.Values(d, columns, rows)
+	return sqlrow.NewStatement(row, func(given sqlrow.Fields, rows int) (string, error) {
+		values, err := sqlrow.Values(d, given, rows)
 		if err != nil {
 			return "", err
 		}
-		with := `WITH v (` + columns.Names("") + `) AS (` + values + `), p (metered, head, unlimited) AS MATERIALIZED (
+		with := `WITH v (` + given.Names("") + `) AS (` + values + `), p (metered, head, unlimited) AS MATERIALIZED (
 SELECT ` + metered + `, COALESCE((SELECT head FROM inboxes i WHERE i.project = projects.name), 0), ` + unlimited + `
 FROM projects WHERE name = (SELECT project FROM v LIMIT 1))`
-		insert := `INSERT INTO runs (` + run + `, metered, events_after) SELECT ` + run + `, p.metered, p.head FROM v, p
+		insert := `INSERT INTO runs (` + columns + `, metered, events_after) SELECT ` + columns + `, p.metered, p.head FROM v, p
 WHERE v.condition = 1 OR v.condition = 0 AND p.unlimited
 ON CONFLICT (project, request_id) DO NOTHING RETURNING id, metered`
 		if !d.WritesInQueries {
@@ -392,7 +394,10 @@ ON CONFLICT (project, request_id) DO NOTHING RETURNING id, metered`
 SELECT ` + entryColumns + ` FROM v JOIN made ON made.id = v.id WHERE v.condition < 2),
 labels AS (INSERT INTO run_labels (run_id, name, value, project, created_at)
 SELECT v.id, l.key, l.value, v.project, v.created_at FROM v JOIN made ON made.id = v.id,
-json_each_text(CAST(NULLIF(v.labels, 'null') AS JSON)) l WHERE v.condition < 2) SELECT id, metered FROM made`, nil
+json_each_text(CAST(NULLIF(v.labels, 'null') AS JSON)) l WHERE v.condition < 2),
+terms AS (INSERT INTO run_terms (run_id, term, kinds, project, created_at)
+SELECT v.id, t.value, 1, v.project, v.created_at FROM v JOIN made ON made.id = v.id,
+json_array_elements_text(CAST(NULLIF(v.words, 'null') AS JSON)) t (value) WHERE v.condition < 2) SELECT id, metered FROM made`, nil
 	})
 }
 
@@ -410,6 +415,9 @@ func (s *Store) writeParts(ctx context.Context, c sqldb.Conn, made []*start) err
 	}
 	if !d.WritesInQueries {
 		if _, err := s.texts.labels.Exec(ctx, c, runrow.LabelsOfRuns(runs)); err != nil {
+			return err
+		}
+		if _, err := s.texts.terms.Exec(ctx, c, runrow.TermsOfStarts(runs)); err != nil {
 			return err
 		}
 		if _, err := s.texts.entries.Exec(ctx, c, made); err != nil {

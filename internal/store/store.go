@@ -109,8 +109,9 @@ type texts struct {
 	starts *sqlrow.Statement[*start]
 	// handOvers marks runs as handed over.
 	handOvers *sqlrow.Statement[*handOver]
-	// labels and entries write the labels and audit entries of new runs where starts does not.
+	// labels, terms and entries write the labels, terms and audit entries of new runs where starts does not.
 	labels  *sqlrow.Statement[runrow.Label]
+	terms   *sqlrow.Statement[runrow.Term]
 	entries *sqlrow.Statement[*start]
 	// steps writes the steps that are newer than the stored ones, states and moved the rows of runs with and without a
 	// new state.
@@ -123,6 +124,7 @@ func newTexts(d sqldb.Dialect) *texts {
 	return &texts{
 		run: sqlrow.Columns(runFields), starts: startsStatement(d), handOvers: handOversStatement(d),
 		labels: sqlrow.InsertStatement(d, "run_labels", runrow.Label.Fields, nothing),
+		terms:  sqlrow.InsertStatement(d, "run_terms", runrow.Term.Fields, nothing),
 		entries: sqlrow.InsertStatement(d, "audit", func(one *start) sqlrow.Fields { return ledger.Fields(&one.entry) },
 			nothing),
 		steps: sqlrow.InsertStatement(d, "steps", newStep.fields, func(columns sqlrow.Fields) string {
@@ -262,6 +264,9 @@ func (s *Store) Awaited() *runrow.Awaited { return runrow.NewAwaited(s.db) }
 
 // Waits returns the part of the store that reads what runs wait for.
 func (s *Store) Waits() *runrow.Waits { return runrow.NewWaits(s.db) }
+
+// Search returns the part of the store that finds things by texts.
+func (s *Store) Search() *Search { return &Search{s.db} }
 
 // Statistics returns the part of the store that reads the recent runs of workflows.
 func (s *Store) Statistics() *runrow.Statistics { return runrow.NewStatistics(s.db) }

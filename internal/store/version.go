@@ -87,6 +87,9 @@ func (s *Store) publish(
 		if err := s.events.PublishTrigger(ctx, c, v); err != nil {
 			return v, false, err
 		}
+		if err := s.replaceTasks(ctx, c, v); err != nil {
+			return v, false, err
+		}
 	}
 	if w.State == workflow.StateDraft {
 		w.State = workflow.StatePublished
@@ -104,6 +107,18 @@ SET title = $3, summary = $4, state = $5, latest_version = $6, updated_at = $7 W
 		v.Resources[i].LoadedAt, v.Resources[i].Content = sqlrow.Kept(v.Resources[i].LoadedAt), nil
 	}
 	return v, true, ledger.Add(ctx, c, e)
+}
+
+// replaceTasks stores the tasks of the newest version of a workflow.
+func (s *Store) replaceTasks(ctx context.Context, c sqldb.Conn, v workflow.Version) error {
+	_, err := c.ExecContext(ctx, `DELETE FROM workflow_tasks WHERE project = $1 AND workflow = $2`, v.Project, v.Workflow)
+	if err != nil {
+		return err
+	}
+	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "workflow_tasks", "", v.Tasks, func(t workflow.Task) sqlrow.Fields {
+		return sqlrow.Row("project", v.Project, "workflow", v.Workflow, "pointer", t.Pointer, "name", sqlrow.Mended(t.Name))
+	})
+	return err
 }
 
 // insertVersion adds the version with its document, which other versions may share, and deletes the draft it was

@@ -221,6 +221,7 @@ func (s *Store) DeleteWorkflow(ctx context.Context, project, name string, e audi
 		}
 		for _, statement := range []string{
 			`DELETE FROM drafts WHERE project = $1 AND workflow = $2`,
+			`DELETE FROM workflow_tasks WHERE project = $1 AND workflow = $2`,
 			`DELETE FROM version_resources WHERE project = $1 AND workflow = $2`,
 			`DELETE FROM versions WHERE project = $1 AND workflow = $2`,
 			`DELETE FROM workflows WHERE project = $1 AND name = $2`,

@@ -60,7 +60,8 @@ func (s *Service) describeRunners(ctx context.Context, q *RunnerQueue) {
 	}
 	now := s.opts.Now()
 	for _, p := range state.Pollers {
-		q.Runners = append(q.Runners, Runner{ServerID: p.Identity, PolledAt: p.LastAccess, Polls: p.Polls(now)})
+		q.Runners = append(q.Runners, Runner{ServerID: p.Identity, PolledAt: p.LastAccess, Polls: p.Polls(now),
+			Isolations: p.Isolations})
 	}
 	slices.SortFunc(q.Runners, func(a, b Runner) int {
 		if order := b.PolledAt.Compare(a.PolledAt); order != 0 {

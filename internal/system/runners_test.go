@@ -26,7 +26,8 @@ func TestStatusHasTheRunnersOfProjectsThatPermitPrograms(t *testing.T) {
 		switch name {
 		case "toys":
 			q.Pollers = []diagnose.Poller{
-				{Identity: "gone", LastAccess: noon.Add(-diagnose.PollCycle)}, {Identity: "b", LastAccess: noon},
+				{Identity: "gone", LastAccess: noon.Add(-diagnose.PollCycle)}, {Identity: "b", LastAccess: noon,
+					Isolations: map[string]string{"shell": "none"}},
 				{Identity: "a", LastAccess: noon}}
 		case "unread":
 			return q, apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is away")
@@ -36,7 +37,8 @@ func TestStatusHasTheRunnersOfProjectsThatPermitPrograms(t *testing.T) {
 	status := service.Status(t.Context())
 	require.Equal(t, []system.RunnerQueue{
 		{Project: "toys", Name: "runner-toys", Kinds: []string{"script"}, Runners: []system.Runner{
-			{ServerID: "a", PolledAt: noon, Polls: true}, {ServerID: "b", PolledAt: noon, Polls: true},
+			{ServerID: "a", PolledAt: noon, Polls: true}, {ServerID: "b", PolledAt: noon, Polls: true,
+				Isolations: map[string]string{"shell": "none"}},
 			{ServerID: "gone", PolledAt: noon.Add(-diagnose.PollCycle)},
 		}},
 		{Project: "unread", Name: "runner-unread", Kinds: []string{"script"}, Error: "temporal is away"},

@@ -122,6 +122,9 @@ type Runner struct {
 	PolledAt time.Time
 	// Polls reports whether it has polled within diagnose.PollCycle. One whose slots are all in use does not poll.
 	Polls bool
+	// Isolations are how it isolates the kinds of programs that it executes, by kind, or by language for scripts: none,
+	// bubblewrap, container or webassembly. The kinds that it refuses are absent; nil: it has not reported them.
+	Isolations map[string]string
 }
 
 // TaskQueue is the task queue of a project in Temporal.

@@ -142,7 +142,8 @@ const conditionsTimeout = 3 * time.Second
 // Dispatching are the sources of the dispatcher gauges, read on every scrape.
 type Dispatching struct {
 	// Dispatchers reads, with a context that ends soon, the dispatchers of all projects from state that all processes
-	// share. Those of parked projects are not exported. After an error, the conditions stay as they were; so do those of a project with an unknown state.
+	// share. Those of parked projects are not exported. After an error, the conditions stay as they were; so do those of a
+	// project with an unknown state.
 	Dispatchers func(ctx context.Context) ([]dispatchtype.Dispatcher, error)
 	// Backlogs reads, with a context that ends soon, the pending work of all projects. After an error, lag and backlog
 	// stay as they were.

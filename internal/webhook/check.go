@@ -111,11 +111,9 @@ func checkFilter(f *Filter) error {
 			len(f.With), MaxFilter)
 	}
 	conditions, violations := dsl.ParseEventPattern(f.With)
-	if violations.HasErrors() {
-		for _, p := range violations {
-			if p.Severity == dsl.SeverityError {
-				return invalid("filter.with"+p.Path, p.Message, "filter.with%s: %s", p.Path, p.Message)
-			}
+	for _, p := range violations {
+		if p.Severity == dsl.SeverityError {
+			return invalid("filter.with"+p.Path, p.Message, "filter.with%s: %s", p.Path, p.Message)
 		}
 	}
 	f.Conditions = conditions

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
@@ -42,6 +43,8 @@ func TestMatcherSelectsWebhooks(t *testing.T) {
 		"condition, another type": {
 			webhook.Webhook{Filter: webhook.Filter{Types: []string{"other"}, Conditions: with(`{"subject": "o-7"}`).Conditions}},
 			false},
+		"condition that does not compile": {webhook.Webhook{Filter: webhook.Filter{Types: []string{"shop.*"},
+			Conditions: map[string]eventfilter.Value{"subject": {Expr: "("}}}}, false},
 	} {
 		c.hook.ID = name
 		m := webhook.NewMatcher([]webhook.Webhook{

@@ -188,8 +188,17 @@ func TestInvalidWebhooksAreRefused(t *testing.T) {
 		"conditions not allowed": {func(w *webhook.Webhook, _ *webhook.Target) {
 			w.Filter.With = json.RawMessage(`{"time": "${"}`)
 		}, "filter.with/time"},
-		"conditions too large": {func(w *webhook.Webhook, _ *webhook.Target) {
-			w.Filter.With = json.RawMessage(`{"subject": "` + strings.Repeat("a", webhook.MaxFilter) + `"}`)
+		"condition with a warning": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.With = json.RawMessage(`{"subject": "^(a"}`)
+		}, ""},
+		"condition with a warning, another one not allowed": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.With = json.RawMessage(`{"subject": "^(a", "time": "${"}`)
+		}, "filter.with/time"},
+		"largest conditions": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.With = json.RawMessage(`{"subject": "` + strings.Repeat("a", webhook.MaxFilter-len(`{"subject": ""}`)) + `"}`)
+		}, ""},
+		"conditions one byte too large": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.With = json.RawMessage(`{"subject": "` + strings.Repeat("a", webhook.MaxFilter-len(`{"subject": ""}`)+1) + `"}`)
 		}, "filter.with"},
 	} {
 		w := webhook.Webhook{Project: here, Name: "hook", Format: webhook.CloudEvents,

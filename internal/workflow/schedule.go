@@ -3,6 +3,7 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/event"
@@ -27,6 +28,8 @@ func startedBy(project string, doc *dsl.Document) (trigger, timer json.RawMessag
 		if s.After != nil {
 			clock.After, _ = s.After.Fixed()
 		}
+		clock.Settings = event.TimerSettings{TimeZone: s.Settings.TimeZone, Overlap: s.Settings.Overlap,
+			Jitter: length(s.Settings.Jitter), CatchUp: length(s.Settings.CatchUp)}
 		if timer, err = json.Marshal(clock); err != nil {
 			return nil, nil, fmt.Errorf("writing the timer of %s/%s: %w", doc.Namespace, doc.Name, err)
 		}
@@ -35,4 +38,13 @@ func startedBy(project string, doc *dsl.Document) (trigger, timer json.RawMessag
 		return nil, nil, fmt.Errorf("writing the trigger of %s/%s: %w", doc.Namespace, doc.Name, err)
 	}
 	return trigger, timer, nil
+}
+
+// length returns the length of a fixed duration; nil for none.
+func length(d *dsl.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	fixed, _ := d.Fixed()
+	return &fixed
 }

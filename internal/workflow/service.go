@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/graph"
+	"github.com/signalbox-dev/signalbox/dsl/taskindex"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -35,6 +36,7 @@ type Service struct {
 	resources *resources
 	now       func() time.Time
 	secrets   secret.Provider // nil: publishing does not check secrets
+	runners   FindRunners     // nil: checks do not ask whether programs can be executed
 }
 
 // NewService returns a service over a store, with the limits of documents.
@@ -114,6 +116,7 @@ func (s *Service) check(ctx context.Context, projectName string, sub Submission,
 		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Violations: violations}, nil
 	}
 	if doc != nil {
+		violations = append(violations, s.unexecuted(ctx, projectName, doc)...)
 		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Document: doc, Violations: violations}, nil
 	}
 	c := Checked{Violations: violations}
@@ -214,6 +217,9 @@ func (s *Service) Publish(ctx context.Context, projectName string, sub Submissio
 		Source: sub.Source, Canonical: c.Document.Canonical(), Publisher: publisher, PublishedAt: s.now(),
 	}
 	v.Resources = pinned(c.Document, v.PublishedAt)
+	for _, t := range taskindex.List(c.Document) {
+		v.Tasks = append(v.Tasks, Task{Pointer: t.Pointer, Name: t.Name})
+	}
 	if v.Trigger, v.Timer, err = startedBy(projectName, c.Document); err != nil {
 		return Published{Violations: c.Violations}, err
 	}

@@ -223,6 +223,63 @@ func TestPublishWarnsOfMissingSecrets(t *testing.T) {
 	}
 }
 
+// Checks warn of programs that no connected runner executes, or without isolation, once for each kind.
+func TestChecksWarnOfProgramsWithoutARunner(t *testing.T) {
+	t.Parallel()
+	runner := func(id, shell string) workflow.Runner {
+		r := workflow.Runner{ID: id, Isolations: map[string]string{"js": "webassembly"}}
+		if shell != "" {
+			r.Isolations["shell"] = shell
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		runners []workflow.Runner
+		err     error
+		want    string // of the shell command; empty: no warning
+		scripts bool   // whether scripts have a warning, too
+	}{
+		"none connected": {nil, nil, `no runner of the project "default" is connected, which would execute shell commands`, true},
+		"one refuses":    {[]workflow.Runner{runner("r1", "")}, nil, `no connected runner of the project "default" executes shell commands: refused by r1`, false},
+		"one of two": {[]workflow.Runner{runner("r1", ""), runner("r2", "bubblewrap")}, nil,
+			`not every connected runner of the project "default" executes shell commands: refused by r1`, false},
+		"not isolated": {[]workflow.Runner{runner("r1", "none")}, nil, "shell commands are executed without isolation by r1", false},
+		"isolated":     {[]workflow.Runner{runner("r1", "container")}, nil, "", false},
+		"not reported": {[]workflow.Runner{{ID: "r1"}}, nil, "", false},
+		"not known":    {nil, errors.New("Temporal is away"), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.SetRunners(func(context.Context, string) ([]workflow.Runner, error) { return c.runners, c.err })
+			source := strings.Replace(document("ns/hello", "1.0.0", "1"), "do:", `do:
+  - one: {run: {shell: {command: ls}}}
+  - two: {run: {shell: {command: ls}}}
+  - three: {run: {script: {language: js, code: '1'}}}`, 1)
+			checked, err := b.Validate(b.ctx, here, workflow.Submission{Source: source})
+			require.NoError(t, err)
+			require.NotNil(t, checked.Document)
+			var shell, scripts []string
+			for _, v := range checked.Violations {
+				require.Equal(t, dsl.SeverityWarning, v.Severity)
+				require.Equal(t, dsl.CodeRunner, v.Code)
+				require.Positive(t, v.Pos.Line)
+				if v.Path == "/do/0/one/run/shell" {
+					shell = append(shell, v.Message)
+				} else {
+					scripts = append(scripts, v.Path)
+				}
+			}
+			if c.want == "" {
+				require.Empty(t, shell)
+			} else {
+				require.Equal(t, []string{c.want}, shell)
+			}
+			require.Equal(t, c.scripts, len(scripts) > 0, scripts)
+		})
+	}
+}
+
 func TestSensitivePathsWithoutValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -69,6 +69,8 @@ type Version struct {
 	Canonical []byte
 	// Resources are the texts that the document refers to, by URI. Lists of versions have none.
 	Resources []Resource
+	// Tasks are those of the document; only a version that is published has them.
+	Tasks []Task
 	// Trigger and Timer start the workflow while this is its newest version: the JSON of event.Spec and of
 	// event.TimerSpec, nil where there is none.
 	Trigger     json.RawMessage
@@ -76,6 +78,9 @@ type Version struct {
 	Publisher   string
 	PublishedAt time.Time
 }
+
+// Task is a task of a document, by which its workflow is found.
+type Task struct{ Pointer, Name string }
 
 // Filter selects the workflows to list, in order of project and name.
 type Filter struct {

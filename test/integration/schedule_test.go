@@ -93,8 +93,9 @@ func TestCronCreatesTemporalSchedule(t *testing.T) {
 			before := following()
 			shown := s.CLI(t, "workflow", "show", name).String()
 			for _, next := range []string{before, following()} {
-				if regexp.MustCompile(`starts\s+cron ` + regexp.QuoteMeta(spec) + ` \(UTC\)\nnext\s+` + next +
-					`\nfired\s+0, 0 missed\n`).MatchString(shown) {
+				if regexp.MustCompile(`starts\s+cron ` + regexp.QuoteMeta(spec) + ` \(UTC\)\noverlap\s+allow\njitter\s+0s\n` +
+					`catch-up\s+10m0s\nnext\s+` + next +
+					`\nthen\s+.*\nfired\s+0, 0 missed, 0 skipped for an open run\n`).MatchString(shown) {
 					return ""
 				}
 			}
@@ -116,6 +117,49 @@ func TestCronCreatesTemporalSchedule(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+// overlapping publishes a workflow whose runs rest, and whose schedule fires every second with this overlap.
+func overlapping(t *testing.T, s *platform.Server, overlap, rest string) string {
+	t.Helper()
+	name := s.Publish(t, platform.Document("overlapping", "  - rest: {wait: "+rest+"}\n",
+		"  metadata: {signalbox: {schedule: {overlap: "+overlap+"}}}\n", "schedule: {every: {seconds: 1}}\n"))
+	requireShown(t, s, name, overlap)
+	return name
+}
+
+func TestScheduleSkipsFiresOfOpenRuns(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		name := overlapping(t, s, "skip", "PT1H")
+		runsBy(t, s, name, 1)
+		platform.Eventually(t, soon, func() string {
+			shown := s.CLI(t, "workflow", "show", name).String()
+			if !regexp.MustCompile(`, [1-9]\d* skipped for an open run`).MatchString(shown) {
+				return "no fire was skipped: " + shown
+			}
+			return ""
+		})
+		require.Len(t, s.AllRuns(t, name, 100), 1)
+		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", name).Code)
+	})
+}
+
+func TestScheduleQueuesOneFire(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		runs := runsBy(t, s, overlapping(t, s, "queue one", "PT2S"), 2)
+		earlier := s.Await(t, runs[1].GetId(), soon, "completed")
+		require.False(t, runs[0].GetCreateTime().AsTime().Before(earlier.GetEndTime().AsTime()), "they do not overlap")
+		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", runs[0].GetWorkflow()).Code)
+	})
+}
+
+func TestScheduleCancelsTheOpenRun(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		runs := runsBy(t, s, overlapping(t, s, "cancel the open one", "PT1H"), 2)
+		earlier := s.Await(t, runs[1].GetId(), soon, "canceled")
+		require.False(t, runs[0].GetCreateTime().AsTime().Before(earlier.GetEndTime().AsTime()), "they do not overlap")
+		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", runs[0].GetWorkflow()).Code)
 	})
 }
 

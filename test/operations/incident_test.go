@@ -51,7 +51,7 @@ type expected struct {
 func TestAlertsArriveAndAreResolved(t *testing.T) {
 	t.Parallel()
 	for name, i := range incidents() {
-		t.Run(name, func(t *testing.T) {
+		t.Run(i.title(name), func(t *testing.T) {
 			t.Parallel()
 			if !i.short && !promise.Full() {
 				t.Skip("`make alerts` runs it with the durations of production")
@@ -59,6 +59,15 @@ func TestAlertsArriveAndAreResolved(t *testing.T) {
 			i.prove(t, name)
 		})
 	}
+}
+
+// title is the name of the incident with its alerts, so that `make alerts` can select it by them.
+func (i incident) title(name string) string {
+	var names []string
+	for _, e := range i.alerts {
+		names = append(names, e.name)
+	}
+	return strings.Join(append([]string{name}, names...), ", ")
 }
 
 func (i incident) prove(t *testing.T, name string) {

@@ -213,7 +213,7 @@ func runIncidents() map[string]incident {
 				w.names["ID"] = w.again(t)
 			},
 			alerts: []expected{{
-				name: "RunsRetrying", severity: "ticket", sees: []string{"RUN_RETRYING", "refused"},
+				name: "RunsRetrying", severity: "ticket", sees: []string{`retrying\.default`, `\d+ attempts failed`, "refused"},
 				fixes:    []string{`signalbox problem acknowledge PROBLEM --note "the partner is closed until Monday"`},
 				verifies: []string{"acknowledged"},
 			}},

@@ -137,6 +137,7 @@ type Server struct {
 	roles   []string // empty: both
 
 	Runs        signalboxv1connect.RunServiceClient
+	Search      signalboxv1connect.SearchServiceClient
 	Workflows   signalboxv1connect.WorkflowServiceClient
 	Events      signalboxv1connect.EventServiceClient
 	Dispatchers signalboxv1connect.DispatcherServiceClient
@@ -251,6 +252,7 @@ func newServer(p *Process, address string) *Server {
 	protocols.SetUnencryptedHTTP2(true)
 	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
 	s.Runs = signalboxv1connect.NewRunServiceClient(client, s.URL, connect.WithGRPC())
+	s.Search = signalboxv1connect.NewSearchServiceClient(client, s.URL, connect.WithGRPC())
 	s.Workflows = signalboxv1connect.NewWorkflowServiceClient(client, s.URL, connect.WithGRPC())
 	s.Events = signalboxv1connect.NewEventServiceClient(client, s.URL, connect.WithGRPC())
 	s.Dispatchers = signalboxv1connect.NewDispatcherServiceClient(client, s.URL, connect.WithGRPC())

@@ -123,7 +123,8 @@ func (e *environment) runs(t *testing.T) {
 // programs executes a script, and cancels one that does not end.
 func (e *environment) programs(t *testing.T) {
 	t.Helper()
-	e.launch(t, platform.Runner, "SIGNALBOX_PROJECTS="+platform.DefaultProject).AwaitReady(t)
+	runner := e.launch(t, platform.Runner, "SIGNALBOX_PROJECTS="+platform.DefaultProject)
+	runner.AwaitReady(t)
 	e.cli(t, "project", "set", platform.DefaultProject, "--runners", "script")
 	script := func(name, code string) string {
 		return e.publish(t, name, "  - s: {run: {script: {language: js, code: '"+code+"'}}}\n")
@@ -133,6 +134,8 @@ func (e *environment) programs(t *testing.T) {
 	e.called(t, "role=runner call=WorkflowService/RecordActivityTaskHeartbeat")
 	e.cli(t, "run", "cancel", endless, "--reason", "enough")
 	e.Await(t, endless, soon, "canceled")
+	stop(t, runner)
+	e.called(t, "role=runner call=WorkflowService/ShutdownWorker")
 }
 
 // events sends events that start and wake runs, also by two events together, and has a delivery that fails.
@@ -202,11 +205,11 @@ func (e *environment) webhooks(t *testing.T) {
 // schedules has a schedule that fires, is paused and deleted.
 func (e *environment) schedules(t *testing.T) {
 	t.Helper()
-	ticks := e.publish(t, "ticks", "  - done: {set: {a: 1}}\n", "schedule: {every: {seconds: 1}}\n")
+	ticks := e.publish(t, "ticks", "  - done: {set: {a: 1}}\n", "schedule: {every: {seconds: 5}}\n") // a slow machine ends as many
 	e.until(t, ticks, "run", "list", "--workflow", ticks)
 	e.cli(t, "workflow", "show", ticks)
 	e.cli(t, "workflow", "publish",
-		e.file(t, strings.Replace(document("ticks", waits, "schedule: {every: {seconds: 2}}\n"), "1.0.0", "1.1.0", 1)))
+		e.file(t, strings.Replace(document("ticks", waits, "schedule: {every: {hours: 1}}\n"), "1.0.0", "1.1.0", 1)))
 	e.called(t, "UpdateSchedule")
 	e.cli(t, "workflow", "stop", ticks, "--reason", "enough")
 	e.until(t, "paused", "workflow", "show", ticks)
@@ -303,7 +306,7 @@ func (e *environment) access(t *testing.T) {
 		r := s.CLI(t, append(args, "--token", token)...)
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
 	}
-	s.Terminate()
+	stop(t, s)
 }
 
 // faults loses a project's only worker, the owner of a dispatcher, a row and the connection to Temporal.
@@ -369,8 +372,18 @@ func (e *environment) faults(t *testing.T, first, second *platform.Server) {
 	e.until(t, "hung", "project", "annotations")
 	e.cli(t, "run", "terminate", lost, "--reason", "enough")
 	e.Await(t, lost, soon, "terminated")
-	third.Terminate()
-	e.Terminate()
+	third.AwaitReady(t) // a worker that is disconnected stops without a call
+	stop(t, third)
+	e.called(t, "role=worker call=WorkflowService/ShutdownWorker")
+	stop(t, e.Server)
+}
+
+// stop stops a server as a service manager does, and waits until it has ended.
+func stop(t *testing.T, s *platform.Server) {
+	t.Helper()
+	s.Terminate()
+	_, ended := s.WaitFor(soon)
+	require.True(t, ended, "%s has not ended", s.Name)
 }
 
 // retention starts a server that deletes all but the newest of everything.

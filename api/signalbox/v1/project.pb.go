@@ -10,6 +10,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -128,7 +129,9 @@ type ProjectSettings struct {
 	Runners []string `protobuf:"bytes,3,rep,name=runners,proto3" json:"runners,omitempty"`
 	// Patterns of the images that programs of the kind container may use, beside the restriction of each runner. Empty for
 	// no further restriction.
-	Images        []string `protobuf:"bytes,5,rep,name=images,proto3" json:"images,omitempty"`
+	Images []string `protobuf:"bytes,5,rep,name=images,proto3" json:"images,omitempty"`
+	// Limits of the programs of its runs. The runner has limits of its own; the lower one holds.
+	ProgramLimits *ProgramLimits `protobuf:"bytes,6,opt,name=program_limits,json=programLimits,proto3" json:"program_limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -198,6 +201,114 @@ func (x *ProjectSettings) GetImages() []string {
 	return nil
 }
 
+func (x *ProjectSettings) GetProgramLimits() *ProgramLimits {
+	if x != nil {
+		return x.ProgramLimits
+	}
+	return nil
+}
+
+// ProgramLimits bound each program of the runs of a project. 0 and empty mean only the limit of the runner.
+type ProgramLimits struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Memory of all processes of a program together. At least 8 MiB.
+	MemoryBytes int64 `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// Processes and threads.
+	Processes int32 `protobuf:"varint,2,opt,name=processes,proto3" json:"processes,omitempty"`
+	// Processor time, in processors: 0.5 is half of the time of one. 0.01 to 1024.
+	Processors float64 `protobuf:"fixed64,3,opt,name=processors,proto3" json:"processors,omitempty"`
+	// Files that a program writes.
+	DiskBytes int64 `protobuf:"varint,4,opt,name=disk_bytes,json=diskBytes,proto3" json:"disk_bytes,omitempty"`
+	// Standard output, and standard error, each.
+	OutputBytes int64 `protobuf:"varint,5,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
+	// Time from the start of a program to its end, for tasks with a timeout, too.
+	Time *durationpb.Duration `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
+	// What a program may connect to: none, guarded (public addresses, through a proxy of the runner), host (the network that
+	// the runner gives).
+	Network       string `protobuf:"bytes,7,opt,name=network,proto3" json:"network,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgramLimits) Reset() {
+	*x = ProgramLimits{}
+	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgramLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgramLimits) ProtoMessage() {}
+
+func (x *ProgramLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgramLimits.ProtoReflect.Descriptor instead.
+func (*ProgramLimits) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ProgramLimits) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetProcesses() int32 {
+	if x != nil {
+		return x.Processes
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetProcessors() float64 {
+	if x != nil {
+		return x.Processors
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetDiskBytes() int64 {
+	if x != nil {
+		return x.DiskBytes
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetOutputBytes() int64 {
+	if x != nil {
+		return x.OutputBytes
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetTime() *durationpb.Duration {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ProgramLimits) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
 // RunnerKinds is a list of kinds of programs.
 type RunnerKinds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -209,7 +320,7 @@ type RunnerKinds struct {
 
 func (x *RunnerKinds) Reset() {
 	*x = RunnerKinds{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	mi := &file_signalbox_v1_project_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -221,7 +332,7 @@ func (x *RunnerKinds) String() string {
 func (*RunnerKinds) ProtoMessage() {}
 
 func (x *RunnerKinds) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	mi := &file_signalbox_v1_project_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -234,7 +345,7 @@ func (x *RunnerKinds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerKinds.ProtoReflect.Descriptor instead.
 func (*RunnerKinds) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RunnerKinds) GetKinds() []string {
@@ -255,7 +366,7 @@ type ImagePatterns struct {
 
 func (x *ImagePatterns) Reset() {
 	*x = ImagePatterns{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	mi := &file_signalbox_v1_project_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -267,7 +378,7 @@ func (x *ImagePatterns) String() string {
 func (*ImagePatterns) ProtoMessage() {}
 
 func (x *ImagePatterns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	mi := &file_signalbox_v1_project_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -280,7 +391,7 @@ func (x *ImagePatterns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagePatterns.ProtoReflect.Descriptor instead.
 func (*ImagePatterns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ImagePatterns) GetPatterns() []string {
@@ -300,7 +411,7 @@ type CreateProjectRequest struct {
 
 func (x *CreateProjectRequest) Reset() {
 	*x = CreateProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[4]
+	mi := &file_signalbox_v1_project_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +423,7 @@ func (x *CreateProjectRequest) String() string {
 func (*CreateProjectRequest) ProtoMessage() {}
 
 func (x *CreateProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[4]
+	mi := &file_signalbox_v1_project_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +436,7 @@ func (x *CreateProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateProjectRequest.ProtoReflect.Descriptor instead.
 func (*CreateProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateProjectRequest) GetName() string {
@@ -351,7 +462,7 @@ type CreateProjectResponse struct {
 
 func (x *CreateProjectResponse) Reset() {
 	*x = CreateProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[5]
+	mi := &file_signalbox_v1_project_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -363,7 +474,7 @@ func (x *CreateProjectResponse) String() string {
 func (*CreateProjectResponse) ProtoMessage() {}
 
 func (x *CreateProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[5]
+	mi := &file_signalbox_v1_project_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -376,7 +487,7 @@ func (x *CreateProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateProjectResponse.ProtoReflect.Descriptor instead.
 func (*CreateProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateProjectResponse) GetProject() *Project {
@@ -396,7 +507,7 @@ type ListProjectsRequest struct {
 
 func (x *ListProjectsRequest) Reset() {
 	*x = ListProjectsRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[6]
+	mi := &file_signalbox_v1_project_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -408,7 +519,7 @@ func (x *ListProjectsRequest) String() string {
 func (*ListProjectsRequest) ProtoMessage() {}
 
 func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[6]
+	mi := &file_signalbox_v1_project_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -421,7 +532,7 @@ func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsRequest.ProtoReflect.Descriptor instead.
 func (*ListProjectsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListProjectsRequest) GetPageSize() int32 {
@@ -448,7 +559,7 @@ type ListProjectsResponse struct {
 
 func (x *ListProjectsResponse) Reset() {
 	*x = ListProjectsResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[7]
+	mi := &file_signalbox_v1_project_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +571,7 @@ func (x *ListProjectsResponse) String() string {
 func (*ListProjectsResponse) ProtoMessage() {}
 
 func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[7]
+	mi := &file_signalbox_v1_project_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +584,7 @@ func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsResponse.ProtoReflect.Descriptor instead.
 func (*ListProjectsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListProjectsResponse) GetProjects() []*Project {
@@ -499,7 +610,7 @@ type GetProjectRequest struct {
 
 func (x *GetProjectRequest) Reset() {
 	*x = GetProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[8]
+	mi := &file_signalbox_v1_project_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +622,7 @@ func (x *GetProjectRequest) String() string {
 func (*GetProjectRequest) ProtoMessage() {}
 
 func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[8]
+	mi := &file_signalbox_v1_project_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +635,7 @@ func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectRequest.ProtoReflect.Descriptor instead.
 func (*GetProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetProjectRequest) GetName() string {
@@ -543,7 +654,7 @@ type GetProjectResponse struct {
 
 func (x *GetProjectResponse) Reset() {
 	*x = GetProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[9]
+	mi := &file_signalbox_v1_project_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -555,7 +666,7 @@ func (x *GetProjectResponse) String() string {
 func (*GetProjectResponse) ProtoMessage() {}
 
 func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[9]
+	mi := &file_signalbox_v1_project_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -568,7 +679,7 @@ func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectResponse.ProtoReflect.Descriptor instead.
 func (*GetProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetProjectResponse) GetProject() *Project {
@@ -590,14 +701,16 @@ type UpdateProjectRequest struct {
 	// Replaces the kinds of programs that runs may execute.
 	Runners *RunnerKinds `protobuf:"bytes,5,opt,name=runners,proto3" json:"runners,omitempty"`
 	// Replaces the patterns of images.
-	Images        *ImagePatterns `protobuf:"bytes,7,opt,name=images,proto3" json:"images,omitempty"`
+	Images *ImagePatterns `protobuf:"bytes,7,opt,name=images,proto3" json:"images,omitempty"`
+	// Replaces all limits of programs.
+	ProgramLimits *ProgramLimits `protobuf:"bytes,8,opt,name=program_limits,json=programLimits,proto3" json:"program_limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateProjectRequest) Reset() {
 	*x = UpdateProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[10]
+	mi := &file_signalbox_v1_project_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +722,7 @@ func (x *UpdateProjectRequest) String() string {
 func (*UpdateProjectRequest) ProtoMessage() {}
 
 func (x *UpdateProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[10]
+	mi := &file_signalbox_v1_project_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +735,7 @@ func (x *UpdateProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateProjectRequest.ProtoReflect.Descriptor instead.
 func (*UpdateProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UpdateProjectRequest) GetName() string {
@@ -674,6 +787,13 @@ func (x *UpdateProjectRequest) GetImages() *ImagePatterns {
 	return nil
 }
 
+func (x *UpdateProjectRequest) GetProgramLimits() *ProgramLimits {
+	if x != nil {
+		return x.ProgramLimits
+	}
+	return nil
+}
+
 type UpdateProjectResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       *Project               `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -683,7 +803,7 @@ type UpdateProjectResponse struct {
 
 func (x *UpdateProjectResponse) Reset() {
 	*x = UpdateProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[11]
+	mi := &file_signalbox_v1_project_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +815,7 @@ func (x *UpdateProjectResponse) String() string {
 func (*UpdateProjectResponse) ProtoMessage() {}
 
 func (x *UpdateProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[11]
+	mi := &file_signalbox_v1_project_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +828,7 @@ func (x *UpdateProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateProjectResponse.ProtoReflect.Descriptor instead.
 func (*UpdateProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpdateProjectResponse) GetProject() *Project {
@@ -733,7 +853,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[12]
+	mi := &file_signalbox_v1_project_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +865,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[12]
+	mi := &file_signalbox_v1_project_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +878,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListAnnotationsRequest) GetProject() string {
@@ -801,7 +921,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[13]
+	mi := &file_signalbox_v1_project_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +933,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[13]
+	mi := &file_signalbox_v1_project_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +946,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*Annotation {
@@ -866,7 +986,7 @@ type Annotation struct {
 
 func (x *Annotation) Reset() {
 	*x = Annotation{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[14]
+	mi := &file_signalbox_v1_project_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +998,7 @@ func (x *Annotation) String() string {
 func (*Annotation) ProtoMessage() {}
 
 func (x *Annotation) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[14]
+	mi := &file_signalbox_v1_project_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +1011,7 @@ func (x *Annotation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Annotation.ProtoReflect.Descriptor instead.
 func (*Annotation) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Annotation) GetKind() string {
@@ -940,7 +1060,7 @@ var File_signalbox_v1_project_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\n" +
-	"\x1asignalbox/v1/project.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xec\x01\n" +
+	"\x1asignalbox/v1/project.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xec\x01\n" +
 	"\aProject\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1d\n" +
@@ -949,14 +1069,26 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x129\n" +
 	"\bsettings\x18\x05 \x01(\v2\x1d.signalbox.v1.ProjectSettingsR\bsettings\x12\x14\n" +
-	"\x05roles\x18\x06 \x03(\tR\x05roles\"\xa6\x01\n" +
+	"\x05roles\x18\x06 \x03(\tR\x05roles\"\xea\x01\n" +
 	"\x0fProjectSettings\x12\x1b\n" +
 	"\tmax_steps\x18\x01 \x01(\x03R\bmaxSteps\x12\x1d\n" +
 	"\n" +
 	"end_poison\x18\x02 \x01(\bR\tendPoison\x12%\n" +
 	"\x0emax_generation\x18\x04 \x01(\x03R\rmaxGeneration\x12\x18\n" +
 	"\arunners\x18\x03 \x03(\tR\arunners\x12\x16\n" +
-	"\x06images\x18\x05 \x03(\tR\x06images\"#\n" +
+	"\x06images\x18\x05 \x03(\tR\x06images\x12B\n" +
+	"\x0eprogram_limits\x18\x06 \x01(\v2\x1b.signalbox.v1.ProgramLimitsR\rprogramLimits\"\xfb\x01\n" +
+	"\rProgramLimits\x12!\n" +
+	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x1c\n" +
+	"\tprocesses\x18\x02 \x01(\x05R\tprocesses\x12\x1e\n" +
+	"\n" +
+	"processors\x18\x03 \x01(\x01R\n" +
+	"processors\x12\x1d\n" +
+	"\n" +
+	"disk_bytes\x18\x04 \x01(\x03R\tdiskBytes\x12!\n" +
+	"\foutput_bytes\x18\x05 \x01(\x03R\voutputBytes\x12-\n" +
+	"\x04time\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12\x18\n" +
+	"\anetwork\x18\a \x01(\tR\anetwork\"#\n" +
 	"\vRunnerKinds\x12\x14\n" +
 	"\x05kinds\x18\x01 \x03(\tR\x05kinds\"+\n" +
 	"\rImagePatterns\x12\x1a\n" +
@@ -976,7 +1108,7 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\x11GetProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"E\n" +
 	"\x12GetProjectResponse\x12/\n" +
-	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\xed\x02\n" +
+	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\xb1\x03\n" +
 	"\x14UpdateProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\vdescription\x18\x02 \x01(\tH\x00R\vdescription\x88\x01\x01\x12 \n" +
@@ -985,7 +1117,8 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"end_poison\x18\x04 \x01(\bH\x02R\tendPoison\x88\x01\x01\x12*\n" +
 	"\x0emax_generation\x18\x06 \x01(\x03H\x03R\rmaxGeneration\x88\x01\x01\x123\n" +
 	"\arunners\x18\x05 \x01(\v2\x19.signalbox.v1.RunnerKindsR\arunners\x123\n" +
-	"\x06images\x18\a \x01(\v2\x1b.signalbox.v1.ImagePatternsR\x06imagesB\x0e\n" +
+	"\x06images\x18\a \x01(\v2\x1b.signalbox.v1.ImagePatternsR\x06images\x12B\n" +
+	"\x0eprogram_limits\x18\b \x01(\v2\x1b.signalbox.v1.ProgramLimitsR\rprogramLimitsB\x0e\n" +
 	"\f_descriptionB\f\n" +
 	"\n" +
 	"_max_stepsB\r\n" +
@@ -1029,54 +1162,59 @@ func file_signalbox_v1_project_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_project_proto_rawDescData
 }
 
-var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_signalbox_v1_project_proto_goTypes = []any{
 	(*Project)(nil),                 // 0: signalbox.v1.Project
 	(*ProjectSettings)(nil),         // 1: signalbox.v1.ProjectSettings
-	(*RunnerKinds)(nil),             // 2: signalbox.v1.RunnerKinds
-	(*ImagePatterns)(nil),           // 3: signalbox.v1.ImagePatterns
-	(*CreateProjectRequest)(nil),    // 4: signalbox.v1.CreateProjectRequest
-	(*CreateProjectResponse)(nil),   // 5: signalbox.v1.CreateProjectResponse
-	(*ListProjectsRequest)(nil),     // 6: signalbox.v1.ListProjectsRequest
-	(*ListProjectsResponse)(nil),    // 7: signalbox.v1.ListProjectsResponse
-	(*GetProjectRequest)(nil),       // 8: signalbox.v1.GetProjectRequest
-	(*GetProjectResponse)(nil),      // 9: signalbox.v1.GetProjectResponse
-	(*UpdateProjectRequest)(nil),    // 10: signalbox.v1.UpdateProjectRequest
-	(*UpdateProjectResponse)(nil),   // 11: signalbox.v1.UpdateProjectResponse
-	(*ListAnnotationsRequest)(nil),  // 12: signalbox.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil), // 13: signalbox.v1.ListAnnotationsResponse
-	(*Annotation)(nil),              // 14: signalbox.v1.Annotation
-	(*timestamppb.Timestamp)(nil),   // 15: google.protobuf.Timestamp
+	(*ProgramLimits)(nil),           // 2: signalbox.v1.ProgramLimits
+	(*RunnerKinds)(nil),             // 3: signalbox.v1.RunnerKinds
+	(*ImagePatterns)(nil),           // 4: signalbox.v1.ImagePatterns
+	(*CreateProjectRequest)(nil),    // 5: signalbox.v1.CreateProjectRequest
+	(*CreateProjectResponse)(nil),   // 6: signalbox.v1.CreateProjectResponse
+	(*ListProjectsRequest)(nil),     // 7: signalbox.v1.ListProjectsRequest
+	(*ListProjectsResponse)(nil),    // 8: signalbox.v1.ListProjectsResponse
+	(*GetProjectRequest)(nil),       // 9: signalbox.v1.GetProjectRequest
+	(*GetProjectResponse)(nil),      // 10: signalbox.v1.GetProjectResponse
+	(*UpdateProjectRequest)(nil),    // 11: signalbox.v1.UpdateProjectRequest
+	(*UpdateProjectResponse)(nil),   // 12: signalbox.v1.UpdateProjectResponse
+	(*ListAnnotationsRequest)(nil),  // 13: signalbox.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil), // 14: signalbox.v1.ListAnnotationsResponse
+	(*Annotation)(nil),              // 15: signalbox.v1.Annotation
+	(*timestamppb.Timestamp)(nil),   // 16: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 17: google.protobuf.Duration
 }
 var file_signalbox_v1_project_proto_depIdxs = []int32{
-	15, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
+	16, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 1: signalbox.v1.Project.settings:type_name -> signalbox.v1.ProjectSettings
-	0,  // 2: signalbox.v1.CreateProjectResponse.project:type_name -> signalbox.v1.Project
-	0,  // 3: signalbox.v1.ListProjectsResponse.projects:type_name -> signalbox.v1.Project
-	0,  // 4: signalbox.v1.GetProjectResponse.project:type_name -> signalbox.v1.Project
-	2,  // 5: signalbox.v1.UpdateProjectRequest.runners:type_name -> signalbox.v1.RunnerKinds
-	3,  // 6: signalbox.v1.UpdateProjectRequest.images:type_name -> signalbox.v1.ImagePatterns
-	0,  // 7: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
-	15, // 8: signalbox.v1.ListAnnotationsRequest.from:type_name -> google.protobuf.Timestamp
-	15, // 9: signalbox.v1.ListAnnotationsRequest.to:type_name -> google.protobuf.Timestamp
-	14, // 10: signalbox.v1.ListAnnotationsResponse.annotations:type_name -> signalbox.v1.Annotation
-	15, // 11: signalbox.v1.Annotation.start:type_name -> google.protobuf.Timestamp
-	15, // 12: signalbox.v1.Annotation.end:type_name -> google.protobuf.Timestamp
-	4,  // 13: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
-	6,  // 14: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
-	8,  // 15: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
-	10, // 16: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
-	12, // 17: signalbox.v1.ProjectService.ListAnnotations:input_type -> signalbox.v1.ListAnnotationsRequest
-	5,  // 18: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
-	7,  // 19: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
-	9,  // 20: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
-	11, // 21: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
-	13, // 22: signalbox.v1.ProjectService.ListAnnotations:output_type -> signalbox.v1.ListAnnotationsResponse
-	18, // [18:23] is the sub-list for method output_type
-	13, // [13:18] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	2,  // 2: signalbox.v1.ProjectSettings.program_limits:type_name -> signalbox.v1.ProgramLimits
+	17, // 3: signalbox.v1.ProgramLimits.time:type_name -> google.protobuf.Duration
+	0,  // 4: signalbox.v1.CreateProjectResponse.project:type_name -> signalbox.v1.Project
+	0,  // 5: signalbox.v1.ListProjectsResponse.projects:type_name -> signalbox.v1.Project
+	0,  // 6: signalbox.v1.GetProjectResponse.project:type_name -> signalbox.v1.Project
+	3,  // 7: signalbox.v1.UpdateProjectRequest.runners:type_name -> signalbox.v1.RunnerKinds
+	4,  // 8: signalbox.v1.UpdateProjectRequest.images:type_name -> signalbox.v1.ImagePatterns
+	2,  // 9: signalbox.v1.UpdateProjectRequest.program_limits:type_name -> signalbox.v1.ProgramLimits
+	0,  // 10: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
+	16, // 11: signalbox.v1.ListAnnotationsRequest.from:type_name -> google.protobuf.Timestamp
+	16, // 12: signalbox.v1.ListAnnotationsRequest.to:type_name -> google.protobuf.Timestamp
+	15, // 13: signalbox.v1.ListAnnotationsResponse.annotations:type_name -> signalbox.v1.Annotation
+	16, // 14: signalbox.v1.Annotation.start:type_name -> google.protobuf.Timestamp
+	16, // 15: signalbox.v1.Annotation.end:type_name -> google.protobuf.Timestamp
+	5,  // 16: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
+	7,  // 17: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
+	9,  // 18: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
+	11, // 19: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
+	13, // 20: signalbox.v1.ProjectService.ListAnnotations:input_type -> signalbox.v1.ListAnnotationsRequest
+	6,  // 21: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
+	8,  // 22: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
+	10, // 23: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
+	12, // 24: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
+	14, // 25: signalbox.v1.ProjectService.ListAnnotations:output_type -> signalbox.v1.ListAnnotationsResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_project_proto_init() }
@@ -1084,14 +1222,14 @@ func file_signalbox_v1_project_proto_init() {
 	if File_signalbox_v1_project_proto != nil {
 		return
 	}
-	file_signalbox_v1_project_proto_msgTypes[10].OneofWrappers = []any{}
+	file_signalbox_v1_project_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_project_proto_rawDesc), len(file_signalbox_v1_project_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

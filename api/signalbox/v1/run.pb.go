@@ -2525,7 +2525,20 @@ type RunFilter struct {
 	NotReplayed bool `protobuf:"varint,18,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	// Only runs that attempt this task again after it failed, by the name or the pointer of the try; "any" for all of them.
 	// Paused runs attempt nothing.
-	Retrying      string `protobuf:"bytes,19,opt,name=retrying,proto3" json:"retrying,omitempty"`
+	Retrying string `protobuf:"bytes,19,opt,name=retrying,proto3" json:"retrying,omitempty"`
+	// Only runs that can be found by these words: each begins a word of the value of a label, of the request ID or of the
+	// error, or it is a part of the name of the workflow or of the key of a label; one at least begins a word. Case does not
+	// matter. At most 8 words.
+	Words string `protobuf:"bytes,20,opt,name=words,proto3" json:"words,omitempty"`
+	// Only runs with an error in which each of these words begins a word of its title, its detail, the last part of its type
+	// or the name of its task, or its status. At most 8 words.
+	ErrorText string `protobuf:"bytes,21,opt,name=error_text,json=errorText,proto3" json:"error_text,omitempty"`
+	// Only runs that ended with an error of the task with this name.
+	FailedTask string `protobuf:"bytes,22,opt,name=failed_task,json=failedTask,proto3" json:"failed_task,omitempty"`
+	// Only runs that wait for this.
+	Waiting string `protobuf:"bytes,23,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Only runs that are stuck because their workflow tasks fail for this cause.
+	Cause         string `protobuf:"bytes,24,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2689,6 +2702,41 @@ func (x *RunFilter) GetNotReplayed() bool {
 func (x *RunFilter) GetRetrying() string {
 	if x != nil {
 		return x.Retrying
+	}
+	return ""
+}
+
+func (x *RunFilter) GetWords() string {
+	if x != nil {
+		return x.Words
+	}
+	return ""
+}
+
+func (x *RunFilter) GetErrorText() string {
+	if x != nil {
+		return x.ErrorText
+	}
+	return ""
+}
+
+func (x *RunFilter) GetFailedTask() string {
+	if x != nil {
+		return x.FailedTask
+	}
+	return ""
+}
+
+func (x *RunFilter) GetWaiting() string {
+	if x != nil {
+		return x.Waiting
+	}
+	return ""
+}
+
+func (x *RunFilter) GetCause() string {
+	if x != nil {
+		return x.Cause
 	}
 	return ""
 }
@@ -5281,7 +5329,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x03 \x01(\bR\n" +
 	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xa5\x05\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xab\x06\n" +
 	"\tRunFilter\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -5305,7 +5353,14 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\bbatch_id\x18\x10 \x01(\tR\abatchId\x12-\n" +
 	"\x13started_by_batch_id\x18\x11 \x01(\tR\x10startedByBatchId\x12!\n" +
 	"\fnot_replayed\x18\x12 \x01(\bR\vnotReplayed\x12\x1a\n" +
-	"\bretrying\x18\x13 \x01(\tR\bretrying\"\xcd\x01\n" +
+	"\bretrying\x18\x13 \x01(\tR\bretrying\x12\x14\n" +
+	"\x05words\x18\x14 \x01(\tR\x05words\x12\x1d\n" +
+	"\n" +
+	"error_text\x18\x15 \x01(\tR\terrorText\x12\x1f\n" +
+	"\vfailed_task\x18\x16 \x01(\tR\n" +
+	"failedTask\x12\x18\n" +
+	"\awaiting\x18\x17 \x01(\tR\awaiting\x12\x14\n" +
+	"\x05cause\x18\x18 \x01(\tR\x05cause\"\xcd\x01\n" +
 	"\x0fListRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12/\n" +
 	"\x06filter\x18\x02 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x12\x1d\n" +

@@ -1447,7 +1447,11 @@ type Runner struct {
 	LastPollTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_poll_time,json=lastPollTime,proto3" json:"last_poll_time,omitempty"`
 	// Whether it has polled within the last 70 s (a poll lasts up to one minute). A runner does not poll while all its slots
 	// are in use.
-	Polling       bool `protobuf:"varint,3,opt,name=polling,proto3" json:"polling,omitempty"`
+	Polling bool `protobuf:"varint,3,opt,name=polling,proto3" json:"polling,omitempty"`
+	// How it isolates the kinds of programs that it executes, by kind (shell, container), or by language for scripts (js,
+	// python): webassembly, bubblewrap, container, or none for programs that have the files and the network of the runner.
+	// The kinds that it refuses are absent.
+	Isolations    map[string]string `protobuf:"bytes,4,rep,name=isolations,proto3" json:"isolations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1501,6 +1505,13 @@ func (x *Runner) GetPolling() bool {
 		return x.Polling
 	}
 	return false
+}
+
+func (x *Runner) GetIsolations() map[string]string {
+	if x != nil {
+		return x.Isolations
+	}
+	return nil
 }
 
 // StoreFacts describes the database as the answering server uses it. What could not be read is absent or empty, and error says
@@ -3864,11 +3875,17 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12.\n" +
 	"\arunners\x18\x04 \x03(\v2\x14.signalbox.v1.RunnerR\arunners\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\x81\x01\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\x86\x02\n" +
 	"\x06Runner\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12@\n" +
 	"\x0elast_poll_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\flastPollTime\x12\x18\n" +
-	"\apolling\x18\x03 \x01(\bR\apolling\"\x89\x03\n" +
+	"\apolling\x18\x03 \x01(\bR\apolling\x12D\n" +
+	"\n" +
+	"isolations\x18\x04 \x03(\v2$.signalbox.v1.Runner.IsolationsEntryR\n" +
+	"isolations\x1a=\n" +
+	"\x0fIsolationsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x89\x03\n" +
 	"\n" +
 	"StoreFacts\x12\x16\n" +
 	"\x06driver\x18\x01 \x01(\tR\x06driver\x12\x1a\n" +
@@ -4095,7 +4112,7 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),       // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),      // 1: signalbox.v1.GetVersionResponse
@@ -4142,118 +4159,120 @@ var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetMaintenanceResponse)(nil),  // 42: signalbox.v1.GetMaintenanceResponse
 	(*SetMaintenanceRequest)(nil),   // 43: signalbox.v1.SetMaintenanceRequest
 	(*SetMaintenanceResponse)(nil),  // 44: signalbox.v1.SetMaintenanceResponse
-	nil,                             // 45: signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	nil,                             // 46: signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	(*timestamppb.Timestamp)(nil),   // 47: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 48: google.protobuf.Duration
+	nil,                             // 45: signalbox.v1.Runner.IsolationsEntry
+	nil,                             // 46: signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	nil,                             // 47: signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	(*timestamppb.Timestamp)(nil),   // 48: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 49: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	47, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	47, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	48, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	47, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	48, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	48, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	49, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	48, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	5,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	6,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	7,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	47, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
-	47, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
-	47, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	47, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	48, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	48, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	48, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	48, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	47, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	47, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	47, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	48, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	47, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	47, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
-	47, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	47, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	48, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
+	48, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
+	48, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	48, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	49, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	49, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	49, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	49, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	48, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	48, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	48, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	49, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	48, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	48, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
+	48, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	48, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
 	11, // 23: signalbox.v1.Worker.processor:type_name -> signalbox.v1.Processor
-	47, // 24: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	48, // 24: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 25: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	8,  // 26: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	9,  // 27: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	10, // 28: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	47, // 29: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	48, // 29: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
 	22, // 30: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
 	40, // 31: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
 	16, // 32: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
 	11, // 33: signalbox.v1.GetStatusResponse.processor:type_name -> signalbox.v1.Processor
 	14, // 34: signalbox.v1.GetStatusResponse.runners:type_name -> signalbox.v1.RunnerQueue
 	15, // 35: signalbox.v1.RunnerQueue.runners:type_name -> signalbox.v1.Runner
-	47, // 36: signalbox.v1.Runner.last_poll_time:type_name -> google.protobuf.Timestamp
-	48, // 37: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
-	17, // 38: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
-	48, // 39: signalbox.v1.StoreFacts.clock_skew:type_name -> google.protobuf.Duration
-	20, // 40: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	47, // 41: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
-	21, // 42: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
-	21, // 43: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	47, // 44: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	48, // 45: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	47, // 46: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
-	2,  // 47: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	47, // 48: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
-	28, // 49: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	48, // 50: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	47, // 51: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
-	27, // 52: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
-	47, // 53: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
-	47, // 54: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
-	47, // 55: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
-	47, // 56: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
-	47, // 57: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
-	40, // 58: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	26, // 59: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
-	45, // 60: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	32, // 61: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
-	31, // 62: signalbox.v1.CheckRestoreResponse.lost_payloads:type_name -> signalbox.v1.LostPayloads
-	46, // 63: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	35, // 64: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	47, // 65: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
-	47, // 66: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
-	47, // 67: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
-	35, // 68: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	47, // 69: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
-	47, // 70: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
-	47, // 71: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
-	38, // 72: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	47, // 73: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	38, // 74: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	39, // 75: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	47, // 76: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	40, // 77: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	40, // 78: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 79: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 80: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	12, // 81: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	18, // 82: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	23, // 83: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	25, // 84: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	36, // 85: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	29, // 86: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
-	33, // 87: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
-	41, // 88: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	43, // 89: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 90: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 91: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	13, // 92: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	19, // 93: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	24, // 94: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	26, // 95: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	37, // 96: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	30, // 97: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
-	34, // 98: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
-	42, // 99: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	44, // 100: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	90, // [90:101] is the sub-list for method output_type
-	79, // [79:90] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	79, // [79:79] is the sub-list for extension extendee
-	0,  // [0:79] is the sub-list for field type_name
+	48, // 36: signalbox.v1.Runner.last_poll_time:type_name -> google.protobuf.Timestamp
+	45, // 37: signalbox.v1.Runner.isolations:type_name -> signalbox.v1.Runner.IsolationsEntry
+	49, // 38: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	17, // 39: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
+	49, // 40: signalbox.v1.StoreFacts.clock_skew:type_name -> google.protobuf.Duration
+	20, // 41: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
+	48, // 42: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	21, // 43: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
+	21, // 44: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
+	48, // 45: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	49, // 46: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	48, // 47: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	2,  // 48: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	48, // 49: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
+	28, // 50: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	49, // 51: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	48, // 52: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	27, // 53: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
+	48, // 54: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
+	48, // 55: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
+	48, // 56: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
+	48, // 57: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
+	48, // 58: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
+	40, // 59: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	26, // 60: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
+	46, // 61: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	32, // 62: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
+	31, // 63: signalbox.v1.CheckRestoreResponse.lost_payloads:type_name -> signalbox.v1.LostPayloads
+	47, // 64: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	35, // 65: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	48, // 66: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
+	48, // 67: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
+	48, // 68: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
+	35, // 69: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	48, // 70: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
+	48, // 71: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
+	48, // 72: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
+	38, // 73: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	48, // 74: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	38, // 75: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	39, // 76: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	48, // 77: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	40, // 78: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	40, // 79: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 80: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 81: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	12, // 82: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	18, // 83: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	23, // 84: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	25, // 85: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	36, // 86: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	29, // 87: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
+	33, // 88: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
+	41, // 89: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	43, // 90: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 91: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 92: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	13, // 93: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	19, // 94: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	24, // 95: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	26, // 96: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	37, // 97: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	30, // 98: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
+	34, // 99: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
+	42, // 100: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	44, // 101: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	91, // [91:102] is the sub-list for method output_type
+	80, // [80:91] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -4271,7 +4290,7 @@ func file_signalbox_v1_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

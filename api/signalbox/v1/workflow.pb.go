@@ -1953,7 +1953,7 @@ func (x *GridCell) GetDuration() *durationpb.Duration {
 // is set.
 type WorkflowTimer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Minute, hour, day of the month, month and weekday, in UTC.
+	// Minute, hour, day of the month, month and weekday, in time_zone.
 	Cron string `protobuf:"bytes,1,opt,name=cron,proto3" json:"cron,omitempty"`
 	// The period, counted from the publication.
 	Every *durationpb.Duration `protobuf:"bytes,2,opt,name=every,proto3" json:"every,omitempty"`
@@ -1967,10 +1967,21 @@ type WorkflowTimer struct {
 	Fired int64 `protobuf:"varint,6,opt,name=fired,proto3" json:"fired,omitempty"`
 	// Number of due times that were skipped because they were too late to be caught up.
 	Missed int64 `protobuf:"varint,7,opt,name=missed,proto3" json:"missed,omitempty"`
-	// Why the times are unknown; empty otherwise.
+	// Why the times and numbers are unknown; empty otherwise.
 	UnknownBecause string `protobuf:"bytes,8,opt,name=unknown_because,json=unknownBecause,proto3" json:"unknown_because,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// IANA name of the time zone of cron. Empty for every and after.
+	TimeZone string `protobuf:"bytes,9,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	// What happens when the schedule fires while a run that it started is open: "allow", "skip", "queue one" or "cancel the
+	// open one". Empty for after, whose runs never overlap.
+	Overlap string `protobuf:"bytes,10,opt,name=overlap,proto3" json:"overlap,omitempty"`
+	// The longest random delay of a fire. Not set for after.
+	Jitter *durationpb.Duration `protobuf:"bytes,11,opt,name=jitter,proto3" json:"jitter,omitempty"`
+	// The age up to which a missed fire is made up for. Not set for after.
+	CatchUp *durationpb.Duration `protobuf:"bytes,12,opt,name=catch_up,json=catchUp,proto3" json:"catch_up,omitempty"`
+	// Number of due times that were skipped because a run that the schedule started was open.
+	Skipped       int64 `protobuf:"varint,13,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WorkflowTimer) Reset() {
@@ -2057,6 +2068,41 @@ func (x *WorkflowTimer) GetUnknownBecause() string {
 		return x.UnknownBecause
 	}
 	return ""
+}
+
+func (x *WorkflowTimer) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *WorkflowTimer) GetOverlap() string {
+	if x != nil {
+		return x.Overlap
+	}
+	return ""
+}
+
+func (x *WorkflowTimer) GetJitter() *durationpb.Duration {
+	if x != nil {
+		return x.Jitter
+	}
+	return nil
+}
+
+func (x *WorkflowTimer) GetCatchUp() *durationpb.Duration {
+	if x != nil {
+		return x.CatchUp
+	}
+	return nil
+}
+
+func (x *WorkflowTimer) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
 }
 
 type ListVersionsRequest struct {
@@ -3956,7 +4002,7 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x14\n" +
 	"\x05count\x18\x04 \x01(\x03R\x05count\x12\x1a\n" +
 	"\battempts\x18\x05 \x01(\x03R\battempts\x125\n" +
-	"\bduration\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xd0\x02\n" +
+	"\bduration\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\x8a\x04\n" +
 	"\rWorkflowTimer\x12\x12\n" +
 	"\x04cron\x18\x01 \x01(\tR\x04cron\x12/\n" +
 	"\x05every\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12/\n" +
@@ -3966,7 +4012,13 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\tlast_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12\x14\n" +
 	"\x05fired\x18\x06 \x01(\x03R\x05fired\x12\x16\n" +
 	"\x06missed\x18\a \x01(\x03R\x06missed\x12'\n" +
-	"\x0funknown_because\x18\b \x01(\tR\x0eunknownBecause\"\x87\x01\n" +
+	"\x0funknown_because\x18\b \x01(\tR\x0eunknownBecause\x12\x1b\n" +
+	"\ttime_zone\x18\t \x01(\tR\btimeZone\x12\x18\n" +
+	"\aoverlap\x18\n" +
+	" \x01(\tR\aoverlap\x121\n" +
+	"\x06jitter\x18\v \x01(\v2\x19.google.protobuf.DurationR\x06jitter\x124\n" +
+	"\bcatch_up\x18\f \x01(\v2\x19.google.protobuf.DurationR\acatchUp\x12\x18\n" +
+	"\askipped\x18\r \x01(\x03R\askipped\"\x87\x01\n" +
 	"\x13ListVersionsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x1b\n" +
@@ -4236,67 +4288,69 @@ var file_signalbox_v1_workflow_proto_depIdxs = []int32{
 	58, // 39: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
 	57, // 40: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
 	57, // 41: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
-	3,  // 42: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
-	32, // 43: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
-	33, // 44: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
-	0,  // 45: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 46: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 47: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	61, // 48: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
-	56, // 49: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
-	62, // 50: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
-	25, // 51: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	57, // 52: signalbox.v1.Function.publish_time:type_name -> google.protobuf.Timestamp
-	42, // 53: signalbox.v1.PublishFunctionResponse.function:type_name -> signalbox.v1.Function
-	60, // 54: signalbox.v1.PublishFunctionResponse.violations:type_name -> signalbox.v1.Violation
-	42, // 55: signalbox.v1.ListFunctionsResponse.functions:type_name -> signalbox.v1.Function
-	42, // 56: signalbox.v1.GetFunctionResponse.function:type_name -> signalbox.v1.Function
-	49, // 57: signalbox.v1.GetFunctionResponse.used_by:type_name -> signalbox.v1.FunctionUser
-	59, // 58: signalbox.v1.GetFunctionResponse.input_schema:type_name -> signalbox.v1.JsonValue
-	59, // 59: signalbox.v1.GetFunctionResponse.output_schema:type_name -> signalbox.v1.JsonValue
-	8,  // 60: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	5,  // 61: signalbox.v1.WorkflowService.AssistDocument:input_type -> signalbox.v1.AssistDocumentRequest
-	10, // 62: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	12, // 63: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	14, // 64: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	16, // 65: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
-	18, // 66: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	20, // 67: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
-	26, // 68: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	28, // 69: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	30, // 70: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
-	34, // 71: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	36, // 72: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	38, // 73: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
-	40, // 74: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	43, // 75: signalbox.v1.WorkflowService.PublishFunction:input_type -> signalbox.v1.PublishFunctionRequest
-	45, // 76: signalbox.v1.WorkflowService.ListFunctions:input_type -> signalbox.v1.ListFunctionsRequest
-	47, // 77: signalbox.v1.WorkflowService.GetFunction:input_type -> signalbox.v1.GetFunctionRequest
-	50, // 78: signalbox.v1.WorkflowService.DeleteFunction:input_type -> signalbox.v1.DeleteFunctionRequest
-	9,  // 79: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	6,  // 80: signalbox.v1.WorkflowService.AssistDocument:output_type -> signalbox.v1.AssistDocumentResponse
-	11, // 81: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	13, // 82: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	15, // 83: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	17, // 84: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
-	19, // 85: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	21, // 86: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
-	27, // 87: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	29, // 88: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	31, // 89: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
-	35, // 90: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	37, // 91: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	39, // 92: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
-	41, // 93: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	44, // 94: signalbox.v1.WorkflowService.PublishFunction:output_type -> signalbox.v1.PublishFunctionResponse
-	46, // 95: signalbox.v1.WorkflowService.ListFunctions:output_type -> signalbox.v1.ListFunctionsResponse
-	48, // 96: signalbox.v1.WorkflowService.GetFunction:output_type -> signalbox.v1.GetFunctionResponse
-	51, // 97: signalbox.v1.WorkflowService.DeleteFunction:output_type -> signalbox.v1.DeleteFunctionResponse
-	79, // [79:98] is the sub-list for method output_type
-	60, // [60:79] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	58, // 42: signalbox.v1.WorkflowTimer.jitter:type_name -> google.protobuf.Duration
+	58, // 43: signalbox.v1.WorkflowTimer.catch_up:type_name -> google.protobuf.Duration
+	3,  // 44: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
+	32, // 45: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
+	33, // 46: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
+	0,  // 47: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 48: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 49: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	61, // 50: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
+	56, // 51: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
+	62, // 52: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	25, // 53: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	57, // 54: signalbox.v1.Function.publish_time:type_name -> google.protobuf.Timestamp
+	42, // 55: signalbox.v1.PublishFunctionResponse.function:type_name -> signalbox.v1.Function
+	60, // 56: signalbox.v1.PublishFunctionResponse.violations:type_name -> signalbox.v1.Violation
+	42, // 57: signalbox.v1.ListFunctionsResponse.functions:type_name -> signalbox.v1.Function
+	42, // 58: signalbox.v1.GetFunctionResponse.function:type_name -> signalbox.v1.Function
+	49, // 59: signalbox.v1.GetFunctionResponse.used_by:type_name -> signalbox.v1.FunctionUser
+	59, // 60: signalbox.v1.GetFunctionResponse.input_schema:type_name -> signalbox.v1.JsonValue
+	59, // 61: signalbox.v1.GetFunctionResponse.output_schema:type_name -> signalbox.v1.JsonValue
+	8,  // 62: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	5,  // 63: signalbox.v1.WorkflowService.AssistDocument:input_type -> signalbox.v1.AssistDocumentRequest
+	10, // 64: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	12, // 65: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	14, // 66: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	16, // 67: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
+	18, // 68: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	20, // 69: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
+	26, // 70: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	28, // 71: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	30, // 72: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
+	34, // 73: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	36, // 74: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	38, // 75: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
+	40, // 76: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	43, // 77: signalbox.v1.WorkflowService.PublishFunction:input_type -> signalbox.v1.PublishFunctionRequest
+	45, // 78: signalbox.v1.WorkflowService.ListFunctions:input_type -> signalbox.v1.ListFunctionsRequest
+	47, // 79: signalbox.v1.WorkflowService.GetFunction:input_type -> signalbox.v1.GetFunctionRequest
+	50, // 80: signalbox.v1.WorkflowService.DeleteFunction:input_type -> signalbox.v1.DeleteFunctionRequest
+	9,  // 81: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	6,  // 82: signalbox.v1.WorkflowService.AssistDocument:output_type -> signalbox.v1.AssistDocumentResponse
+	11, // 83: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	13, // 84: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	15, // 85: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	17, // 86: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
+	19, // 87: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	21, // 88: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
+	27, // 89: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	29, // 90: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	31, // 91: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
+	35, // 92: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	37, // 93: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	39, // 94: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
+	41, // 95: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	44, // 96: signalbox.v1.WorkflowService.PublishFunction:output_type -> signalbox.v1.PublishFunctionResponse
+	46, // 97: signalbox.v1.WorkflowService.ListFunctions:output_type -> signalbox.v1.ListFunctionsResponse
+	48, // 98: signalbox.v1.WorkflowService.GetFunction:output_type -> signalbox.v1.GetFunctionResponse
+	51, // 99: signalbox.v1.WorkflowService.DeleteFunction:output_type -> signalbox.v1.DeleteFunctionResponse
+	81, // [81:100] is the sub-list for method output_type
+	62, // [62:81] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }

@@ -90,6 +90,13 @@ func (t *Tracker) update(l pollKey, fn func(*pollState, time.Time)) {
 	fn(s, t.now())
 }
 
+// Any reports whether a poll was ever made, so that a task may have been received.
+func (t *Tracker) Any() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byQueue) > 0
+}
+
 // QueueStatus is the state of the polls on one task queue.
 type QueueStatus struct {
 	// OK: every kind of poll ever made on the queue is open or was just answered. It is false where none was made.

@@ -1,7 +1,7 @@
 // Package workers holds the worker sets of a connection manager: their factories, the workers that run now, and how
 // workers are started, replaced and retired.
 //
-// A set has one worker at a time, which belongs to one [connclient.Client]. To start a worker, lock the set, so that no
+// A set has one worker at a time, which belongs to one [client.Client]. To start a worker, lock the set, so that no
 // second one is started meanwhile; Retire needs no lock. The manager decides which sets to start and when.
 package workers
 
@@ -79,7 +79,8 @@ func (s *Set) TryLock() bool {
 func (s *Set) Unlock() { <-s.starting }
 
 // Start makes a worker on a client and starts it. It does not return before the SDK does, which closing the client
-// speeds up. A factory cannot be interrupted.
+// speeds up. A factory cannot be interrupted. The worker may have received tasks before Start returns, so the client is
+// in use from then on.
 func (s *Set) Start(c *connclient.Client, generation int) (*Running, error) {
 	var (
 		w   worker.Worker
@@ -89,10 +90,11 @@ func (s *Set) Start(c *connclient.Client, generation int) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Acquire()
 	if err := w.Start(); err != nil {
+		c.Release()
 		return nil, fmt.Errorf("starting the workers of %q: %w", s.Name, err)
 	}
-	c.Acquire()
 	return &Running{worker: w, client: c, generation: generation, info: info, since: time.Now()}, nil
 }
 

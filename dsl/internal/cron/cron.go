@@ -1,5 +1,5 @@
-// Package cron checks cron expressions in the syntax that all cron programs share: five fields of numbers, names,
-// ranges, lists and steps, and the well-known names for whole expressions. It does not compute when they are due.
+// Package cron reads cron expressions in the syntax that all cron programs share: five fields of numbers, names,
+// ranges, lists and steps, and the well-known names for whole expressions. Package firing computes when they are due.
 package cron
 
 import (
@@ -27,72 +27,93 @@ func all() []field {
 	}
 }
 
+// Expression holds the values that each field of a cron expression allows, as one bit for each value. Sunday is 0.
+type Expression struct{ Minutes, Hours, Days, Months, Weekdays uint64 }
+
+// names returns the expressions that the well-known names stand for.
+func names() map[string]string {
+	return map[string]string{
+		"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *",
+	}
+}
+
 // Check returns an error if an expression is invalid.
 func Check(text string) error {
+	_, err := Parse(text)
+	return err
+}
+
+// Parse reads an expression. Its error completes "the expression is invalid: ".
+func Parse(text string) (Expression, error) {
 	parts := strings.Fields(text)
 	if len(parts) == 1 && strings.HasPrefix(parts[0], "@") {
-		if names := []string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly"}; !slices.Contains(names, parts[0]) {
-			return fmt.Errorf("there is no %q", parts[0])
+		standsFor, known := names()[parts[0]]
+		if !known {
+			return Expression{}, fmt.Errorf("there is no %q", parts[0])
 		}
-		return nil
+		parts = strings.Fields(standsFor)
 	}
 	fields := all()
 	if len(parts) != len(fields) {
-		return fmt.Errorf("it has %d fields instead of %d", len(parts), len(fields))
+		return Expression{}, fmt.Errorf("it has %d fields instead of %d", len(parts), len(fields))
 	}
-	allowed := make([]map[int]bool, len(fields))
+	allowed := make([]uint64, len(fields))
 	for i, f := range fields {
 		values, err := f.parse(parts[i])
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+			return Expression{}, fmt.Errorf("%s: %w", f.name, err)
 		}
 		allowed[i] = values
 	}
-	const days, months, weekdays = 2, 3, 4
+	const days, weekdays, sunday, secondSunday = 2, 4, 0, 7
 	if !strings.HasPrefix(parts[days], "*") && !strings.HasPrefix(parts[weekdays], "*") {
-		return errors.New("cron programs disagree on what a day of the month together with a day of the week means; leave " +
-			"one of them *")
+		return Expression{}, errors.New("cron programs disagree on what a day of the month together with a day of the week " +
+			"means; leave one of them *")
 	}
-	if !anyDay(allowed[months], allowed[days]) {
-		return errors.New("there is no such day in any of its months")
+	e := Expression{allowed[0], allowed[1], allowed[2], allowed[3], allowed[4]}
+	if has(e.Weekdays, secondSunday) {
+		e.Weekdays |= 1 << sunday
 	}
-	return nil
+	if !anyDay(e.Months, e.Days) {
+		return Expression{}, errors.New("there is no such day in any of its months")
+	}
+	return e, nil
 }
 
+func has(set uint64, n int) bool { return set>>n&1 == 1 }
+
 // parse returns the values that a field allows.
-func (f field) parse(text string) (map[int]bool, error) {
-	out := map[int]bool{}
+func (f field) parse(text string) (out uint64, err error) {
 	for item := range strings.SplitSeq(text, ",") {
 		span, stepText, stepped := strings.Cut(item, "/")
 		step := 1
 		if stepped {
 			n, err := strconv.Atoi(stepText)
 			if err != nil || n < 1 {
-				return nil, fmt.Errorf("the step %q is not a positive number", stepText)
+				return 0, fmt.Errorf("the step %q is not a positive number", stepText)
 			}
 			step = n
 		}
 		low, high := f.low, f.high
 		if span != "*" {
 			first, last, isRange := strings.Cut(span, "-")
-			var err error
 			if low, err = f.value(first); err != nil {
-				return nil, err
+				return 0, err
 			}
 			switch {
 			case isRange:
 				if high, err = f.value(last); err != nil {
-					return nil, err
+					return 0, err
 				}
 			case !stepped:
 				high = low
 			}
 			if low > high {
-				return nil, fmt.Errorf("the range %q goes backwards", span)
+				return 0, fmt.Errorf("the range %q goes backwards", span)
 			}
 		}
 		for n := low; n <= high; n += step {
-			out[n] = true
+			out |= 1 << n
 		}
 	}
 	return out, nil
@@ -110,13 +131,11 @@ func (f field) value(text string) (int, error) {
 }
 
 // anyDay reports whether one of the months can have one of the days.
-func anyDay(months, days map[int]bool) bool {
+func anyDay(months, days uint64) bool {
 	lengths := []int{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 	for i, length := range lengths {
-		for day := range days {
-			if months[i+1] && day <= length {
-				return true
-			}
+		if has(months, i+1) && days&(1<<(length+1)-1) != 0 {
+			return true
 		}
 	}
 	return false

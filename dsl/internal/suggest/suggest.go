@@ -25,8 +25,11 @@ func Closest(name string, candidates []string) string {
 	if best == "" {
 		return ""
 	}
-	return fmt.Sprintf("did you mean %q?", best)
+	return DidYouMean(best)
 }
+
+// DidYouMean suggests one candidate.
+func DidYouMean(candidate string) string { return fmt.Sprintf("did you mean %q?", candidate) }
 
 // maxCandidates bounds the time of one suggestion.
 const maxCandidates = 1000

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
@@ -26,10 +27,10 @@ type startFlags struct {
 
 	confirmation invocation.Confirmation
 
-	action, reason, requestID string
-	rate                      float64
-	expect                    int64
-	all, latest, dryRun, wait bool
+	action, reason, requestID, view string
+	rate                            float64
+	expect                          int64
+	all, latest, dryRun, wait       bool
 }
 
 func actions() []string { return []string{"cancel", "terminate", "replay"} }
@@ -40,7 +41,7 @@ func startCommand(s *invocation.Invocation) *cobra.Command {
 		Use:   "start [ID…]",
 		Short: "Cancel, terminate or replay many runs",
 		Long: `Cancel, terminate or replay many runs, given by their IDs, or selected by the flags with which "run list" selects them. All runs
-of the project are selected only with --all.
+of the project are selected only with --all. With --view, the runs of a saved view are selected.
 
 The server stores the list of runs when the command is given; the servers then process it at --rate runs per second at most.
 "batch show ID --items" lists the outcome of each. A batch continues after this command has ended and when a server dies; it waits
@@ -65,7 +66,8 @@ failed. Ctrl-C ends the command, not the batch.`,
 	}
 	cmd.Flags().StringVar(&flags.action, "action", "", "action for each run: cancel, terminate or replay")
 	cmd.Flags().StringVarP(&flags.reason, "reason", "r", "", "why, for the audit log and the runs' history")
-	flags.Bind(cmd)
+	flags.Bind(s, cmd)
+	cmd.Flags().StringVar(&flags.view, "view", "", "the runs of this saved view, by `name` or ID")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().BoolVar(&flags.latest, "latest", false,
 		"replay with the newest published version instead of each run's own")
@@ -120,8 +122,17 @@ func (f *startFlags) request(cmd *cobra.Command, s *invocation.Invocation,
 		}
 		request.ExpectedTotal = &f.expect
 	}
-	selects := runcmd.GivenFlag(cmd, "all")
+	selects := runcmd.GivenFlag(cmd, "view", "all")
 	switch {
+	case f.view != "" && (f.all || selects != "view"):
+		return nil, exit.Usagef("--view: the view has the filter; leave out the other flags that select runs")
+	case f.view != "" && len(ids) == 0:
+		filter, _, err := runcmd.ViewFilter(cmd.Context(), s, f.view)
+		if err == nil && proto.Equal(filter, &signalboxv1.RunFilter{}) {
+			err = exit.Usagef("--view: the view %q selects every run of the project; give --all to mean that", f.view)
+		}
+		request.Filter = filter
+		return request, err
 	case f.all && selects != "all":
 		return nil, exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two",
 			selects)

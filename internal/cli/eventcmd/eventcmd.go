@@ -6,6 +6,7 @@ package eventcmd
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,10 +73,17 @@ func (n *named) get(ctx context.Context, s *invocation.Invocation,
 	response, err := invocation.Call(ctx, s, s.Events().GetEvent, &signalboxv1.GetEventRequest{
 		Project: s.Project(), Position: n.position, Id: n.id, Source: n.source,
 	}, "%s event %s", doing, n)
-	if err != nil {
+	if err == nil {
+		return response, nil
+	}
+	// A number that is the ID of no event is a position.
+	position, notNumber := strconv.ParseInt(n.id, 10, 64)
+	if notNumber != nil || position < 1 || n.source != "" || exit.Code(err) != exit.NotFound {
 		return nil, err
 	}
-	return response, nil
+	n.id, n.position = "", position
+	return invocation.Call(ctx, s, s.Events().GetEvent,
+		&signalboxv1.GetEventRequest{Project: s.Project(), Position: position}, "%s event %s", doing, n)
 }
 
 // printDeliveries prints a table. Ages are by this machine's clock.

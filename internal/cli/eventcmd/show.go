@@ -16,11 +16,11 @@ func showCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one event with its deliveries and their outcomes",
-		Long: `Show one event, by its ID or its position, with its deliveries: the runs that it started and woke, the pending deliveries,
+		Long: `Show one event, by its ID or its position (a number that is the ID of no event is a position), with its deliveries: the runs that it started and woke, the pending deliveries,
 and the dead ones with the reason. A second table has the runs that wait for events of its type and have not taken it, with the reason.
 JSON and YAML have the event, its deliveries and these runs side by side.`,
 		Example: `  signalbox event show 4711 --source /shop
-  signalbox event show --position 12 --jq .event.data`,
+  signalbox event show 12 --jq .event.data`,
 		Args:              invocation.Args(0, 1, "ID"),
 		ValidArgsFunction: s.CompleteEvents,
 		RunE: func(cmd *cobra.Command, args []string) error {

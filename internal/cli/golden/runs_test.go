@@ -27,6 +27,14 @@ const (
 		"input": {"json": "{\"order\": 4710}"}, "output": {"json": "{\"paid\": true}"}}`
 )
 
+// found has a run with an error of hostile text, one of another project, and a task.
+const found = `{"groups": [{"kind": "run", "more": true, "hits": [
+	{"project": "shop", "id": "0199a4f1-0000-7c54-8a3c-5a0d1e0b7f12", "title": "shop/order", "workflow": "shop/order", "version": "1.2.0", "status": "failed",
+		"detail": "Service \u001b[31mUnavailable\u001b[0m: the payment provider is under maintenance", "time": "2026-11-24T02:15:00Z", "field": "label.order", "parts": [{"text": "4711", "match": true}]},
+	{"project": "billing", "id": "0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11", "title": "billing/invoice", "workflow": "billing/invoice", "version": "1.0.0", "status": "completed",
+		"time": "2026-11-24T02:10:00Z", "field": "request_id", "parts": [{"text": "invoice-for-order-"}, {"text": "4711", "match": true}]}]},
+	{"kind": "task", "hits": [{"project": "shop", "id": "/do/0/order4711", "title": "order4711", "workflow": "shop/order", "field": "name", "parts": [{"text": "order", "match": true}, {"text": "4711"}]}]}]}`
+
 const (
 	openID   = "0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11"
 	failedID = "0199a4f1-0000-7c54-8a3c-5a0d1e0b7f12"
@@ -118,6 +126,11 @@ func runExamples() []example {
 			answers: answers{"StartRun": `{"run": {"workflow": "shop/order", "version": "1.2.0"}}`}},
 		{name: "run-start-missing", line: "run start shop/ordr -p shop",
 			answers: answers{"StartRun": `!not_found WORKFLOW_NOT_FOUND project "shop" has no workflow "shop/ordr"`}},
+		{name: "find", line: "find order 4711 -p shop", answers: answers{"Search": found}},
+		{name: "find-nothing", line: "find 4712 -p shop", answers: answers{"Search": `{}`}},
+		{name: "find-json", line: "find 4711 -p shop -o json", answers: answers{"Search": found}},
+		{name: "find-too-short", line: "find x", answers: answers{
+			"Search": `!invalid_argument INVALID_ARGUMENT the text to search for, "x", is too short: at least 2 characters are required`}},
 		{name: "run-count", line: "run count -p shop",
 			answers: answers{"CountRuns": `{"statuses": {"completed": "10000", "failed": "3", "waiting": "1"}, "stuck": {"NO_POLLER": "1"}, "more": ["completed"]}`}},
 		{name: "run-count-empty", line: "run count -p shop", answers: answers{"CountRuns": `{}`}},

@@ -35,7 +35,7 @@ func workflowExamples() []example {
 		{name: "workflow-list-empty", line: "workflow list -p shop", answers: answers{"ListWorkflows": `{}`}},
 		{name: "workflow-show", line: "workflow show shop/order",
 			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version +
-				`, "timer": {"cron": "0 3 * * *", "nextTimes": ["2026-11-25T03:00:00Z"], "lastTime": "2026-11-24T03:00:00Z", "fired": "12", "missed": "1"}}`}},
+				`, "timer": {"cron": "0 4 * * *", "timeZone": "Europe/Berlin", "overlap": "skip", "jitter": "30s", "catchUp": "7200s", "nextTimes": ["2026-11-25T03:00:00Z", "2026-11-26T03:00:00Z", "2026-11-27T03:00:00Z"], "lastTime": "2026-11-24T03:00:00Z", "fired": "12", "missed": "1", "skipped": "2"}}`}},
 		{name: "workflow-show-without-runs", line: "workflow show shop/refund-of-orders-of-the-previous-business-year",
 			answers: answers{
 				"GetWorkflow": `{"workflow": ` + refund + `, ` + version +
@@ -95,6 +95,8 @@ func workflowExamples() []example {
 			answers: answers{"SaveDraft": `{"workflow": ` + order +
 				`, "violations": [{"severity": "warning", "code": "UNUSED", "message": "the task nap changes nothing", "path": "/do/0/nap", "line": 7, "column": 5, "suggestion": "delete it"}]}`}},
 		{name: "workflow-publish", line: "workflow publish FILE", file: validDocument,
+			answers: answers{"PublishWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
+		{name: "workflow-publish-several", line: "workflow publish FILE FILE", file: validDocument,
 			answers: answers{"PublishWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
 		{name: "workflow-publish-taken", line: "workflow publish FILE", file: validDocument,
 			answers: answers{"PublishWorkflow": `!already_exists VERSION_TAKEN version 1.2.0 of "shop/order" is published with other content; give the document another version`}},

@@ -37,7 +37,7 @@ func (s *Invocation) bindAccess(cmd *cobra.Command) {
 // server, its token above all, is not for another.
 func (s *Invocation) there() Context {
 	chosen := s.context()
-	if given := first(s.address, s.Env[AddressVariable]); given != "" && given != chosen.Address {
+	if given := s.givenAddress(); given != "" && given != chosen.Address {
 		return Context{}
 	}
 	return chosen
@@ -68,7 +68,7 @@ func (s *Invocation) prepare() error {
 // tokenText returns the token to call with, or "".
 func (s *Invocation) tokenText() (string, error) {
 	text, from := s.token, "--token"
-	if text == "" {
+	if text == "" && s.named == "" { // the token of a named context is not that of the environment
 		text, from = s.Env[TokenVariable], TokenVariable
 	}
 	if file := s.there().TokenFile; text == "" && file != "" {

@@ -37,6 +37,37 @@ func complete[Q, R, T any](
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
+// CompleteContexts proposes the names of contexts.
+func (s *Invocation) CompleteContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	file, err := LoadContexts(ContextsPath(s.Env))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return file.Names(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteWorkflowFlag proposes workflow names for a flag.
+func (s *Invocation) CompleteWorkflowFlag(cmd *cobra.Command, _ []string,
+	typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return s.CompleteWorkflows(cmd, nil, typed)
+}
+
+// CompleteProblems proposes the IDs of problems for the first argument.
+func (s *Invocation) CompleteProblems(cmd *cobra.Command, args []string,
+	_ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	request := &signalboxv1.ListProblemsRequest{PageSize: completionLimit}
+	return complete(s, cmd, args, s.Problems().ListProblems, request, (*signalboxv1.ListProblemsResponse).GetProblems,
+		func(item *signalboxv1.Problem) (string, string) { return item.GetId(), item.GetTitle() })
+}
+
+// CompleteWebhooks proposes the names of webhooks for the first argument.
+func (s *Invocation) CompleteWebhooks(cmd *cobra.Command, args []string,
+	_ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	request := &signalboxv1.ListWebhooksRequest{Project: s.Project()}
+	return complete(s, cmd, args, s.Webhooks().ListWebhooks, request, (*signalboxv1.ListWebhooksResponse).GetWebhooks,
+		func(item *signalboxv1.Webhook) (string, string) { return item.GetName(), item.GetUrl() })
+}
+
 // CompleteWorkflows proposes workflow names for the first argument.
 func (s *Invocation) CompleteWorkflows(cmd *cobra.Command, args []string,
 	typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -73,6 +104,12 @@ func (s *Invocation) CompleteBatches(cmd *cobra.Command, args []string,
 		func(item *signalboxv1.Batch) (string, string) {
 			return item.GetId(), item.GetAction() + " " + item.GetStatus()
 		})
+}
+
+// CompleteProjectFlag proposes the projects' names for a flag.
+func (s *Invocation) CompleteProjectFlag(cmd *cobra.Command, _ []string,
+	typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return s.CompleteProjects(cmd, nil, typed)
 }
 
 // CompleteProjects proposes the projects' names for the first argument.

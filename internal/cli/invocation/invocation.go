@@ -74,6 +74,7 @@ type Invocation struct {
 	Streams
 
 	address, project, format string
+	named                    string // the context to use instead of the current one
 	token, caFile            string
 	jq                       string
 	noHeaders                bool
@@ -143,6 +144,12 @@ func (s *Invocation) BindServer(cmd *cobra.Command) {
 	flags.StringVar(&s.address, "address", "",
 		"Signalbox `server`, host:port or URL ("+AddressVariable+"; default "+DefaultAddress+")")
 	s.bindAccess(cmd)
+	if flags.Lookup("context") == nil { // "workflow eval" has the context of an expression
+		flags.StringVar(&s.named, "context", "",
+			"`name` of the context to use: its server, token and project, instead of those of the current one and of variables")
+		_ = cmd.RegisterFlagCompletionFunc("context", s.CompleteContexts) // the flag is there
+		global(flags, "context")
+	}
 	flags.DurationVar(&s.timeout, "timeout", DefaultTimeout,
 		"give up after this long; waiting and watching have no limit unless one is given")
 	global(flags, "address", "token", "ca-file", "timeout")
@@ -161,6 +168,7 @@ func (s *Invocation) BindClient(cmd *cobra.Command) {
 	s.BindServer(cmd)
 	cmd.Flags().StringVarP(&s.project, "project", "p", "",
 		"`project` to work in ("+ProjectVariable+"; default "+DefaultProject+")")
+	_ = cmd.RegisterFlagCompletionFunc("project", s.CompleteProjectFlag) // the flag is there
 	global(cmd.Flags(), "project")
 }
 
@@ -169,12 +177,24 @@ func (s *Invocation) Format() output.Format { return output.Format(s.format) }
 
 // Project returns the project's name.
 func (s *Invocation) Project() string {
+	if s.named != "" {
+		return first(s.project, s.context().Project, DefaultProject)
+	}
 	return first(s.project, s.Env[ProjectVariable], s.context().Project, DefaultProject)
 }
 
 // Address returns the server's address as it was given.
 func (s *Invocation) Address() string {
-	return first(s.address, s.Env[AddressVariable], s.context().Address, DefaultAddress)
+	return first(s.givenAddress(), s.context().Address, DefaultAddress)
+}
+
+// givenAddress returns the address that takes precedence over that of the chosen context: that of the flag, or that of
+// the variable if the context is not named; empty if there is none.
+func (s *Invocation) givenAddress() string {
+	if s.named != "" {
+		return s.address
+	}
+	return first(s.address, s.Env[AddressVariable])
 }
 
 // context returns the chosen context, and an empty one where there is none; Check reports a broken file.
@@ -190,6 +210,13 @@ func (s *Invocation) chosen() (Context, error) {
 	file, err := LoadContexts(ContextsPath(s.Env))
 	if err != nil {
 		return Context{}, err
+	}
+	if s.named != "" {
+		chosen, exists := file.Contexts[s.named]
+		if !exists {
+			return Context{}, fmt.Errorf("--context: there is no context %q; see \"%s\"", s.named, s.Command("context list"))
+		}
+		return chosen, nil
 	}
 	if _, exists := file.Contexts[file.Current]; file.Current != "" && !exists {
 		return Context{}, fmt.Errorf("the current context, %q, does not exist; choose another with \"%s\"", file.Current,
@@ -209,7 +236,7 @@ func first(values ...string) string {
 
 // Check reports settings that cannot work, before anything is sent, and makes the client from them.
 func (s *Invocation) Check() error {
-	if s.address == "" && s.Env[AddressVariable] == "" {
+	if s.named != "" || s.givenAddress() == "" {
 		if _, err := s.chosen(); err != nil {
 			return exit.Usagef("%w", err)
 		}
@@ -264,6 +291,11 @@ func (s *Invocation) Runs() signalboxv1connect.RunServiceClient {
 // Watches returns the client of the WatchService.
 func (s *Invocation) Watches() signalboxv1connect.WatchServiceClient {
 	return signalboxv1connect.NewWatchServiceClient(s.client, s.url())
+}
+
+// Search returns the client of the SearchService.
+func (s *Invocation) Search() signalboxv1connect.SearchServiceClient {
+	return signalboxv1connect.NewSearchServiceClient(s.client, s.url())
 }
 
 // Views returns the client of the ViewService.

@@ -95,6 +95,21 @@ func (s *Invocation) batchID(ctx context.Context, text string) (string, error) {
 	return only(text, "batch", found)
 }
 
+// NameAndVersion divides the name of a workflow that may have a version, "shop/order@1.2.0". The version may also be
+// given by a flag; both exclude each other.
+func NameAndVersion(text, version string) (name, of string, err error) {
+	name, of, has := strings.Cut(text, "@")
+	switch {
+	case !has:
+		return text, version, nil
+	case of == "" || name == "":
+		return "", "", exit.Usagef("%q is no NAME@VERSION; write it like shop/order@1.2.0", text)
+	case version != "" && version != of:
+		return "", "", exit.Usagef("%q names a version, and so does --version %s; leave out one of the two", text, version)
+	}
+	return name, of, nil
+}
+
 // isPart reports whether a text may be the beginning or the end of an ID and is not a whole one.
 func isPart(text string) bool {
 	return len(text) >= minPart && len(text) < idLength && strings.Trim(text, "0123456789abcdef-") == ""

@@ -21,7 +21,7 @@ func changing(
 	cmd := &cobra.Command{
 		Use: verb + " ID", Short: short,
 		Example: strings.TrimRight("  signalbox problem "+verb+" stuck.shop.NO_POLLER "+flags, " "),
-		Args:    invocation.Args(1, 1, "ID"),
+		Args:    invocation.Args(1, 1, "ID"), ValidArgsFunction: s.CompleteProblems,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, at := args[0], revision
 			if !cmd.Flags().Changed("revision") {

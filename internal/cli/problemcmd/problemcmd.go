@@ -189,7 +189,7 @@ func showCommand(s *invocation.Invocation) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show a problem: cause, advice, newest runs, and what was done about it",
 		Example: `  signalbox problem show stuck.shop.NO_POLLER`,
-		Args:    invocation.Args(1, 1, "ID"),
+		Args:    invocation.Args(1, 1, "ID"), ValidArgsFunction: s.CompleteProblems,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := get(cmd.Context(), s, args[0])
 			if err != nil {

@@ -39,7 +39,7 @@ With --bucket, runs are counted by their time of creation instead, in intervals 
 			return count(cmd.Context(), s, flags)
 		},
 	}
-	flags.Bind(cmd)
+	flags.Bind(s, cmd)
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
 	invocation.LengthVar(cmd.Flags(), &flags.bucket, "bucket",
 		"count by intervals of this `length` (\"1h\", \"1d\"); requires --since")

@@ -38,7 +38,7 @@ every run of the project. Lists of any length are written as they arrive; an int
 			return export(cmd, s, args, flags)
 		},
 	}
-	flags.Bind(cmd)
+	flags.Bind(s, cmd)
 	cmd.Flags().StringVar(&flags.format, "format", "", "`form` of a list: csv (default) or json, one run per line")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().StringVar(&flags.file, "file", "", "`file` to write; standard output when empty")

@@ -38,7 +38,7 @@ waits for it, and prints the list again if the server cannot report what has cha
 			return list(cmd, s, flags)
 		},
 	}
-	flags.Bind(cmd)
+	flags.Bind(s, cmd)
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
 	cmd.Flags().StringVar(&flags.by, "order", "newest", "`order`: newest, oldest or longest first")
 	cmd.Flags().StringVar(&flags.view, "view", "", "only the runs of this saved view, by `name` or ID, in its order")

@@ -47,6 +47,17 @@ func stuckCodes() []string {
 	}
 }
 
+// causes are why workflow tasks of stuck runs fail.
+func causes() []string {
+	return []string{
+		"PAYLOAD_TOO_LARGE", "DEADLOCK", "PROCESSOR_SHORTAGE", "PANIC", "UNKNOWN_TYPE", "NON_DETERMINISM", "NEWER_INTERPRETER",
+		"MISSING_KEY", "FOREIGN_WORKER", "DOCUMENT_UNAVAILABLE", "PAYLOAD_MISSING", "NO_ANSWER", "OTHER",
+	}
+}
+
+// waitingKinds are what runs wait for.
+func waitingKinds() []string { return []string{"event", "timer", "retry", "quota", "child", "paused"} }
+
 // triggers are what starts runs.
 func triggers() []string {
 	return []string{"api", "event", "schedule", "replay", "parent", "import"}

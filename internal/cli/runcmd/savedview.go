@@ -34,26 +34,36 @@ func findView(ctx context.Context, s *invocation.Invocation, name string) (*sign
 	return found, nil
 }
 
+// ViewFilter returns the filter of a saved view, by its name or ID, from now on, and its order.
+func ViewFilter(ctx context.Context, s *invocation.Invocation,
+	name string) (filter *signalboxv1.RunFilter, order string, err error) {
+	v, err := findView(ctx, s, name)
+	if err != nil {
+		return nil, "", err
+	}
+	q := v.GetQuery()
+	if filter = q.GetFilter(); filter == nil {
+		filter = &signalboxv1.RunFilter{}
+	}
+	if q.GetPeriod() != nil {
+		filter.Since = invocation.Timestamp(s.Now().Add(-q.GetPeriod().AsDuration()))
+	}
+	if q.GetEndedPeriod() != nil {
+		filter.EndedSince = invocation.Timestamp(s.Now().Add(-q.GetEndedPeriod().AsDuration()))
+	}
+	return filter, q.GetOrder(), nil
+}
+
 // viewRequest returns the request for the runs of a view. An order that was given replaces that of the view.
 func viewRequest(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
 	if name := GivenFlag(cmd, "request-id"); name != "" {
 		return nil, exit.Usagef("--%s: with --view, the view has the filter; leave one of them out", name)
 	}
-	v, err := findView(cmd.Context(), s, flags.view)
+	filter, order, err := ViewFilter(cmd.Context(), s, flags.view)
 	if err != nil {
 		return nil, err
 	}
-	q := v.GetQuery()
-	request := &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: &signalboxv1.RunFilter{}, Order: q.GetOrder()}
-	if q.GetFilter() != nil {
-		request.Filter = q.GetFilter()
-	}
-	if q.GetPeriod() != nil {
-		request.Filter.Since = invocation.Timestamp(s.Now().Add(-q.GetPeriod().AsDuration()))
-	}
-	if q.GetEndedPeriod() != nil {
-		request.Filter.EndedSince = invocation.Timestamp(s.Now().Add(-q.GetEndedPeriod().AsDuration()))
-	}
+	request := &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: filter, Order: order}
 	if cmd.Flags().Changed("order") {
 		request.Order = flags.by
 	}

@@ -51,16 +51,25 @@ func (f *Selection) conditions() []condition {
 		{flag: "ended-", period: &f.ended, since: &m.EndedSince, until: &m.EndedUntil, usage: "only runs that ended"},
 		{flag: "stuck", list: &m.Stuck, words: stuckCodes(),
 			usage: "only runs that are stuck with one of these `codes`, separated by commas; any for all of them"},
+		{flag: "cause", text: &m.Cause, words: causes(),
+			usage: "only runs whose workflow tasks fail for this `cause`"},
+		{flag: "waiting", text: &m.Waiting, words: waitingKinds(),
+			usage: "only runs that wait for this `kind`: " + strings.Join(waitingKinds(), ", ")},
 		{flag: "retrying", text: &m.Retrying, usage: "only runs that attempt this `task` again after it failed; any for all " +
 			"such runs"},
 		{flag: "error", text: &m.ErrorType, usage: "only runs that failed with an error of this `type`: the whole type, or " +
 			"its last part, such as execution_missing"},
+		{flag: "error-text", text: &m.ErrorText, usage: "only runs with an error that has these `words`, or words that begin " +
+			"with them"},
+		{flag: "task", text: &m.FailedTask, usage: "only runs that failed at the task with this `name`"},
 		{flag: "failure-group", text: &m.FailureGroup,
 			usage: "only runs that failed in the same way, by the `key` that problem list shows"},
 		{flag: "trigger", text: &m.Trigger, words: triggers(),
 			usage: "only runs that this `trigger` started: " + strings.Join(triggers(), ", ")},
 		{flag: "text", text: &m.Text,
 			usage: "only runs whose ID or request ID begins with this `text`, or whose ID ends with it (8 characters or more)"},
+		{flag: "words", text: &m.Words,
+			usage: "only runs in whose labels, request ID or error these `words` are, or words that begin with them"},
 		{flag: "label", short: "l", list: &m.Labels, each: true,
 			usage: "only runs with this label, as `key=value`; may be repeated for several"},
 		{flag: "parent", text: &m.ParentRunId, usage: "only runs that the run with this `ID` started"},
@@ -136,8 +145,9 @@ func GivenFlag(cmd *cobra.Command, others ...string) string {
 }
 
 // Bind adds the flags with their completions.
-func (f *Selection) Bind(cmd *cobra.Command) {
+func (f *Selection) Bind(s *invocation.Invocation, cmd *cobra.Command) {
 	f.bind(cmd.Flags())
+	_ = cmd.RegisterFlagCompletionFunc("workflow", s.CompleteWorkflowFlag) // the flag is there
 	for _, c := range f.conditions() {
 		if c.words != nil {
 			// the flag is there

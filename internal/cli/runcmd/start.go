@@ -63,7 +63,7 @@ func startCommand(s *invocation.Invocation) *cobra.Command {
 		Use:   "start NAME",
 		Short: "Start a run of a published workflow",
 		Long: `Start a run of a published workflow and print it. NAME is "namespace/name", or "name" alone where that is
-unambiguous.
+unambiguous; "name@version" names a version.
 
 With --wait the command returns when the run has ended, prints it with its output or error, and exits with 0 when it
 completed, 10 when it failed, 11 when it was canceled or terminated, 12 when it timed out. If the server
@@ -75,7 +75,7 @@ standard error reports this, and also a start that Temporal has not confirmed ye
 The same request ID starts only one run, however often the command is repeated.`,
 		Example: `  signalbox run start hello --input '{"name": "Ada"}' --wait
   signalbox run start shop/order --input order.json --request-id order-4711
-  signalbox run start shop/order --input order.json --dry-run
+  signalbox run start shop/order@1.2.0 --input order.json --dry-run
   signalbox run start shop/order --input order.json --label order=4711 --label region=eu
   cat order.json | signalbox run start shop/order --input - --wait -o json`,
 		Args:              invocation.Args(1, 1, "NAME"),
@@ -96,7 +96,11 @@ func start(ctx context.Context, s *invocation.Invocation, name string, flags sta
 	if err := noWait(flags.dryRun, flags.wait); err != nil {
 		return err
 	}
-	request, err := flags.request(s, name, flags.version)
+	name, version, err := invocation.NameAndVersion(name, flags.version)
+	if err != nil {
+		return err
+	}
+	request, err := flags.request(s, name, version)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ its name: the filter, order and columns are those of the flags. It fails if the 
 		Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error { return viewSave(cmd, s, args[0], flags) },
 	}
-	flags.Bind(cmd)
+	flags.Bind(s, cmd)
 	cmd.Flags().StringVar(&flags.order, "order", "",
 		"`order` of the list: "+strings.Join(orders(), " or ")+" first")
 	cmd.Flags().StringSliceVar(&flags.columns, "columns", nil,

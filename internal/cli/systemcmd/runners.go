@@ -1,6 +1,8 @@
 package systemcmd
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +32,12 @@ func printRunners(s *invocation.Invocation, status *signalboxv1.GetStatusRespons
 	if err := output.Rows(s.Out, s.Format(), s.Style(), rows); err != nil {
 		return err
 	}
+	if open := notIsolated(status); len(open) > 0 {
+		if err := write(s.Out, s.Style().Status("WARNING")+": "+"programs are executed without isolation, with the files and the "+
+			"network of the runner (runner.isolation is none): "+strings.Join(open, ", ")+"\n"); err != nil {
+			return err
+		}
+	}
 	if status.GetMoreRunners() {
 		return write(s.Out, "more projects permit programs; their runners were not read\n")
 	}
@@ -38,20 +46,52 @@ func printRunners(s *invocation.Invocation, status *signalboxv1.GetStatusRespons
 
 // runnerRows returns a row for each runner of a project, or one that says that there is none.
 func runnerRows(q *signalboxv1.RunnerQueue, now time.Time) (rows []output.Row) {
-	row := func(id, polled, polls string) {
+	row := func(id, polled, polls, executes string) {
 		rows = append(rows, output.Cells(
 			"PROJECT", q.GetProject(), "PERMITS", strings.Join(q.GetKinds(), ","), "RUNNER", id, "LAST POLL", polled,
-			"POLLING", polls, "+TASK QUEUE", q.GetName(), "ERROR", q.GetError(),
+			"POLLING", polls, "EXECUTES", executes, "+TASK QUEUE", q.GetName(), "ERROR", q.GetError(),
 		))
 	}
 	switch {
 	case q.GetError() != "":
-		row("unknown", "unknown", "unknown")
+		row("unknown", "unknown", "unknown", "unknown")
 	case len(q.GetRunners()) == 0:
-		row("none", "none known", "no")
+		row("none", "none known", "no", "")
 	}
 	for _, r := range q.GetRunners() {
-		row(r.GetServerId(), ago(r.GetLastPollTime(), now), yes(r.GetPolling()))
+		row(r.GetServerId(), ago(r.GetLastPollTime(), now), yes(r.GetPolling()), executed(r.GetIsolations()))
 	}
 	return rows
+}
+
+// withoutIsolation is the isolation of programs that have the files and the network of the runner.
+const withoutIsolation = "none"
+
+// executed returns the kinds of programs that a runner executes, with their isolation, as a text.
+func executed(isolations map[string]string) string {
+	if len(isolations) == 0 {
+		return "unknown"
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(isolations)) {
+		if isolations[kind] == kind {
+			parts = append(parts, kind)
+			continue
+		}
+		parts = append(parts, kind+" ("+isolations[kind]+")")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// notIsolated returns the runners that execute programs without isolation.
+func notIsolated(status *signalboxv1.GetStatusResponse) (ids []string) {
+	for _, q := range status.GetRunners() {
+		for _, r := range q.GetRunners() {
+			open := slices.Contains(slices.Collect(maps.Values(r.GetIsolations())), withoutIsolation)
+			if id := terminal.Line(r.GetServerId()); open && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
 }

@@ -36,7 +36,7 @@ func named(s *invocation.Invocation, verb, short, long string,
 	run func(ctx context.Context, name string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long, Example: "  signalbox webhook " + verb +
-			" orders", Args: invocation.Args(1, 1, "NAME"),
+			" orders", Args: invocation.Args(1, 1, "NAME"), ValidArgsFunction: s.CompleteWebhooks,
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) },
 	}
 	s.BindClient(cmd)
@@ -182,7 +182,7 @@ func updateCommand(s *invocation.Invocation) *cobra.Command {
 		Long: `Change the settings of a webhook that are given as flags. --type and --with are changed together: give both where both apply.
 Unfinished deliveries use the new address.`,
 		Example: `  signalbox webhook update orders --type com.example.order.failed,com.example.order.expired`,
-		Args:    invocation.Args(1, 1, "NAME"),
+		Args:    invocation.Args(1, 1, "NAME"), ValidArgsFunction: s.CompleteWebhooks,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.UpdateWebhookRequest{Project: s.Project(), Name: args[0]}
 			changed := cmd.Flags().Changed

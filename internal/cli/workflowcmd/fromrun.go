@@ -2,9 +2,11 @@ package workflowcmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -267,7 +269,7 @@ func (r *recorder) call(step *exportedStep, task *dsl.Task, call *dsl.HTTPCall) 
 	case step.Error != nil && status == 0:
 		return failureOf(step.Error), nil
 	case step.Error != nil:
-		return map[string]any{"status": status}, nil
+		return r.refused(step.Error, task, status), nil
 	}
 	value, err := r.output(step, task)
 	if err != nil {
@@ -287,6 +289,26 @@ func (r *recorder) call(step *exportedStep, task *dsl.Task, call *dsl.HTTPCall) 
 		response["status"] = status
 	}
 	return response, nil
+}
+
+// refused returns a response with an error status. A run does not keep its body: the response has what the error shows
+// of it.
+func (r *recorder) refused(e *exportedError, task *dsl.Task, status int) map[string]any {
+	response := map[string]any{"status": status}
+	_, text, shown := strings.Cut(e.Detail, fmt.Sprintf(" answered %d: ", status))
+	switch {
+	case e.Title != "" && e.Title != cmp.Or(http.StatusText(status), fmt.Sprintf("HTTP status %d", status)):
+		problem := map[string]any{"title": e.Title}
+		if shown {
+			problem["detail"] = text
+		}
+		response["headers"], response["body"] = map[string]any{"Content-Type": "application/problem+json"}, problem
+	case shown:
+		response["headers"], response["body"] = map[string]any{"Content-Type": "text/plain"}, text
+	}
+	r.notes = append(r.notes, fmt.Sprintf("the response to the task %q with the status %d has of its body what the error shows",
+		task.Name, status))
+	return response
 }
 
 // other returns the result of another run, or of a program.

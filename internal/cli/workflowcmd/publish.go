@@ -56,31 +56,33 @@ func publishCommand(s *invocation.Invocation) *cobra.Command {
 		strict bool
 	)
 	cmd := &cobra.Command{
-		Use:   "publish FILE",
-		Short: "Publish a file, or a stored draft, as an immutable version",
-		Long: `Publish a file (- for standard input), or with --draft the stored draft of a workflow, as an immutable version. The
-version is the one the document names. The files beside it that it refers to are sent along; the server reads its other resources
+		Use:   "publish FILE|FOLDER…",
+		Short: "Publish files, or a stored draft, as immutable versions",
+		Long: `Publish files (- for standard input), or with --draft the stored draft of a workflow, as immutable versions. The
+version is the one the document names. Of a folder, the workflow files in and below it are published; a file that is refused does not
+keep the others from being published, and the exit code is then 1. The files beside it that it refers to are sent along; the server reads its other resources
 and stores them with the version. Publishing the same content again changes nothing; other content under a
 published version is refused. With --strict, so is a document with warnings.`,
 		Example: `  signalbox workflow publish order.yaml
+  signalbox workflow publish workflows/
   signalbox workflow publish --draft shop/order`,
-		Args: invocation.Args(0, 1, "FILE"),
+		Args: invocation.Args(0, -1, "FILE|FOLDER…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (draft == "") == (len(args) == 0) {
-				return exit.Usagef("publish either a file or, with --draft NAME, a stored draft; see \"%s --help\"",
+				return exit.Usagef("publish either files or, with --draft NAME, a stored draft; see \"%s --help\"",
 					cmd.CommandPath())
 			}
 			if draft != "" {
 				return publish(cmd.Context(), s, document{name: "the draft of " + draft}, draft, strict)
 			}
-			doc, err := readDocument(args[0], s.In)
+			files, err := workflowFiles(args)
 			if err != nil {
 				return err
 			}
-			if len(doc.source) == 0 { // the API takes an empty source for "the draft"
-				return wrongDocument("publish", doc, check(doc).Violations)
+			if len(files) == 1 {
+				return publishFile(cmd.Context(), s, files[0], strict)
 			}
-			return publish(cmd.Context(), s, doc, "", strict)
+			return publishAll(cmd.Context(), s, files, strict)
 		},
 	}
 	cmd.Flags().StringVar(&draft, "draft", "", "publish the stored draft of this workflow, by `name`")
@@ -93,28 +95,71 @@ published version is refused. With --strict, so is a document with warnings.`,
 	return cmd
 }
 
-func publish(ctx context.Context, s *invocation.Invocation, doc document, draft string, strict bool) error {
-	ctx, cancel := s.Deadline(ctx)
-	defer cancel()
-	if strict {
-		var err error
-		if doc, err = withoutViolations(ctx, s, doc, draft); err != nil {
-			return err
-		}
-		draft = "" // what was checked is what is published
-	}
-	request := &signalboxv1.PublishWorkflowRequest{
-		Project: s.Project(), Source: string(doc.source), Workflow: draft, Files: doc.resolve().files,
-	}
-	response, err := invocation.Send(ctx, s, s.Workflows().PublishWorkflow, request)
+func publishFile(ctx context.Context, s *invocation.Invocation, file string, strict bool) error {
+	doc, err := documentToPublish(s, file)
 	if err != nil {
-		return refusedDocument(s, err, "publish", doc)
+		return err
 	}
-	if !s.Format().Structured() {
-		noteViolations(s, doc.name, response.GetViolations())
-		if !response.GetCreated() {
-			s.Note("this content was published before; nothing changed")
+	return publish(ctx, s, doc, "", strict)
+}
+
+// documentToPublish reads a document that is not empty: the API takes an empty source for "the draft".
+func documentToPublish(s *invocation.Invocation, file string) (document, error) {
+	doc, err := readDocument(file, s.In)
+	if err == nil && len(doc.source) == 0 {
+		err = wrongDocument("publish", doc, check(doc).Violations)
+	}
+	return doc, err
+}
+
+// publishAll publishes several files, each by itself, and prints a table of the versions.
+func publishAll(ctx context.Context, s *invocation.Invocation, files []string, strict bool) error {
+	var published []*signalboxv1.PublishWorkflowResponse
+	var rows []output.Row
+	refused := 0
+	for _, file := range files {
+		doc, err := documentToPublish(s, file)
+		var response *signalboxv1.PublishWorkflowResponse
+		if err == nil {
+			response, err = sendDocument(ctx, s, doc, "", strict)
 		}
+		if err != nil {
+			if ctx.Err() != nil || exit.Code(err) == exit.Unavailable {
+				return err
+			}
+			s.Note("error: %s", exit.Line(err))
+			refused++
+			continue
+		}
+		change := "published"
+		if !response.GetCreated() {
+			change = "unchanged"
+		}
+		published = append(published, response)
+		rows = append(rows, output.Cells("WORKFLOW", response.GetWorkflow().GetName(),
+			"VERSION", response.GetVersion().GetVersion(), "CHANGE", change,
+			"+HASH", response.GetVersion().GetHash(), "+FILE", file))
+	}
+	show := func() error { return output.Rows(s.Out, s.Format(), s.Style(), rows) }
+	if s.Format().Structured() {
+		show = func() error { return output.List(s.Out, s.Format(), published) }
+	}
+	if err := show(); err != nil {
+		return err
+	}
+	if refused > 0 {
+		return exit.Errorf(exit.Failed, "%d of %s were not published", refused, output.Count(int64(len(files)), "file"))
+	}
+	return nil
+}
+
+func publish(ctx context.Context, s *invocation.Invocation, doc document, draft string, strict bool) error {
+	response, err := sendDocument(ctx, s, doc, draft, strict)
+	if err != nil {
+		return err
+	}
+	if !s.Format().Structured() && !response.GetCreated() {
+		s.Note("this content was published before; nothing changed")
 	}
 	version := response.GetVersion()
 	return s.Card(response, []output.Field{
@@ -123,6 +168,31 @@ func publish(ctx context.Context, s *invocation.Invocation, doc document, draft 
 		{Name: "hash", Value: version.GetHash()},
 		{Name: "state", Value: response.GetWorkflow().GetState()},
 	})
+}
+
+// sendDocument publishes a document, or a draft, and notes its violations.
+func sendDocument(ctx context.Context, s *invocation.Invocation, doc document, draft string,
+	strict bool) (*signalboxv1.PublishWorkflowResponse, error) {
+	ctx, cancel := s.Deadline(ctx)
+	defer cancel()
+	if strict {
+		var err error
+		if doc, err = withoutViolations(ctx, s, doc, draft); err != nil {
+			return nil, err
+		}
+		draft = "" // what was checked is what is published
+	}
+	request := &signalboxv1.PublishWorkflowRequest{
+		Project: s.Project(), Source: string(doc.source), Workflow: draft, Files: doc.resolve().files,
+	}
+	response, err := invocation.Send(ctx, s, s.Workflows().PublishWorkflow, request)
+	if err != nil {
+		return nil, refusedDocument(s, err, "publish", doc)
+	}
+	if !s.Format().Structured() {
+		noteViolations(s, doc.name, response.GetViolations())
+	}
+	return response, nil
 }
 
 // withoutViolations returns the document, or the draft, if the server has nothing to say about it.

@@ -123,12 +123,16 @@ func showCommand(s *invocation.Invocation) *cobra.Command {
 		Short: "Show a workflow with the source of one version, or of its draft",
 		Long: `Show a workflow with the source of one version, or of its draft. With --resources, list the texts outside the document that
 the version refers to, as they were when it was published.`,
-		Example: `  signalbox workflow show order --version 1.2.0
+		Example: `  signalbox workflow show order@1.2.0
   signalbox workflow show order --source > order.yaml
   signalbox workflow show order --resources`,
 		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			name, version, err := invocation.NameAndVersion(args[0], version)
+			if err != nil {
+				return err
+			}
 			if draft && version != "" {
 				return exit.Usagef("--draft and --version exclude each other")
 			}
@@ -140,7 +144,7 @@ the version refers to, as they were when it was published.`,
 				return err
 			}
 			return show(cmd.Context(), s, &signalboxv1.GetWorkflowRequest{
-				Project: s.Project(), Workflow: args[0], Version: version, Draft: draft, StatsWindow: length,
+				Project: s.Project(), Workflow: name, Version: version, Draft: draft, StatsWindow: length,
 			}, source, resources)
 		},
 	}

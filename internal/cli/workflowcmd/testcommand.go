@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,8 +35,10 @@ type testFlags struct {
 	coverage, watch, tap bool
 	live                 bool
 	junit, fromRun       string
+	allowPrivate         []string
 
-	match *regexp.Regexp
+	match    *regexp.Regexp
+	networks []netip.Prefix // of allowPrivate
 }
 
 func testCommand(s *invocation.Invocation) *cobra.Command {
@@ -51,7 +54,7 @@ Prints one line for each case and, for one that failed, what differs and the ste
 fails, a file is wrong, or the coverage of a workflow is below --min-coverage.
 
 With --live, requests that no mock answers are sent, and the responses are written as mocks of their cases. Secrets of the
-case in them become marks to fill in.
+case in them become marks to fill in. Only public addresses are reached, and the networks of --allow-private.
 
 With --from-run, print a test file with a case of a run that has ended: its input, what was answered to it, and the events
 that it took, as they were. Secrets and redacted values are marks to fill in. This calls the server, unless it is given a
@@ -59,6 +62,7 @@ file that "run export" has written.`,
 		Example: `  signalbox workflow test order.yaml
   signalbox workflow test examples/workflows --min-coverage 60 --junit report.xml
   signalbox workflow test examples/workflows --run "card is declined" -o json
+  signalbox workflow test order.yaml --live --allow-private 127.0.0.0/8
   signalbox workflow test --from-run 0199a4f2 > order.test.yaml`,
 		Args: invocation.Args(0, -1, "[FILE|DIR...]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,6 +92,8 @@ file that "run export" has written.`,
 	cmd.Flags().BoolVar(&flags.tap, "tap", false, "print the results in the Test Anything Protocol")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "run the tests again whenever a file changes")
 	cmd.Flags().BoolVar(&flags.live, "live", false, "send requests that no mock answers, and write the responses as mocks")
+	cmd.Flags().StringSliceVar(&flags.allowPrivate, "allow-private", nil,
+		"private `networks` that --live may reach, for example 127.0.0.0/8,::1/128")
 	cmd.Flags().StringVar(&flags.fromRun, "from-run", "",
 		"print a test file with a case that does what this run did: its `ID`, or a file of run export")
 	s.BindClient(cmd)
@@ -102,6 +108,9 @@ func (f *testFlags) check(s *invocation.Invocation) error {
 	if f.run == "" {
 		f.match = nil
 	}
+	if f.networks, err = parseNetworks(f.allowPrivate); err != nil {
+		return err
+	}
 	switch {
 	case f.minCoverage < 0 || f.minCoverage > 100:
 		return exit.Usagef("--min-coverage: %d is not between 0 and 100", f.minCoverage)
@@ -109,6 +118,8 @@ func (f *testFlags) check(s *invocation.Invocation) error {
 		return exit.Usagef("--min-coverage and --run exclude each other: some cases do not show the coverage of all")
 	case f.live && f.watch:
 		return exit.Usagef("--live and --watch exclude each other: requests would be sent again and again")
+	case len(f.networks) > 0 && !f.live:
+		return exit.Usagef("--allow-private is for requests that are sent: give --live, too")
 	case f.tap && s.Format().Structured():
 		return exit.Usagef("--tap and -o exclude each other")
 	}
@@ -197,7 +208,7 @@ func testFile(ctx context.Context, s *invocation.Invocation, file string, flags 
 	}
 	began := time.Now()
 	if flags.live {
-		cases.Live = liveClient()
+		cases.Live = liveClient(flags.networks)
 	}
 	result.report = cases.Run(ctx, doc, flags.match, runtime.GOMAXPROCS(0))
 	result.took = time.Since(began)

@@ -3,7 +3,9 @@ package workflowcmd
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -14,13 +16,32 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-// liveClient returns the sender of "test --live". As on the platform, redirects are not followed.
-func liveClient() workflowtest.Sender {
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// liveClient returns the sender of "test --live". As on the platform, redirects are not followed, and only public
+// addresses and the allowed networks are reached, without a proxy.
+func liveClient(allowed []netip.Prefix) workflowtest.Sender {
+	guard := netguard.New(allowed).Advise("--allow-private with its network allows it")
+	client := &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{DialContext: (&net.Dialer{ControlContext: guard.Control}).DialContext},
+	}
 	return client.Do
+}
+
+// parseNetworks reads the values of --allow-private.
+func parseNetworks(texts []string) (list []netip.Prefix, err error) {
+	for _, text := range texts {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, exit.Usagef("--allow-private: %q is not a network; write an address and a prefix length, for example "+
+				"127.0.0.0/8", text)
+		}
+		list = append(list, network)
+	}
+	return list, nil
 }
 
 // writeMocks writes the responses to the requests that were sent as mocks of their cases. Those of a case that is written

@@ -1,7 +1,9 @@
 package workflowcmd
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -15,26 +17,37 @@ func timerFields(t *signalboxv1.WorkflowTimer) []output.Field {
 	var when string
 	switch {
 	case t.GetCron() != "":
-		when = fmt.Sprintf("cron %s (UTC)", t.GetCron())
+		when = fmt.Sprintf("cron %s (%s)", t.GetCron(), cmp.Or(t.GetTimeZone(), "UTC"))
 	case t.GetEvery() != nil:
 		when = fmt.Sprintf("every %s", t.GetEvery().AsDuration())
 	default:
 		when = fmt.Sprintf("%s after the end of a run", t.GetAfter().AsDuration())
 	}
 	fields := []output.Field{{Name: "starts", Value: when}}
+	if t.GetOverlap() != "" {
+		fields = append(fields, output.Field{Name: "overlap", Value: t.GetOverlap()},
+			output.Field{Name: "jitter", Value: t.GetJitter().AsDuration().String()},
+			output.Field{Name: "catch-up", Value: t.GetCatchUp().AsDuration().String()})
+	}
 	if because := t.GetUnknownBecause(); because != "" {
 		return append(fields, output.Field{Name: "next", Value: "unknown: " + because})
 	}
-	next := "none"
-	if times := t.GetNextTimes(); len(times) > 0 {
-		next = output.Moment(times[0])
+	next, later := "none", []string{}
+	for i, at := range t.GetNextTimes() {
+		if i == 0 {
+			next = output.Moment(at)
+			continue
+		}
+		later = append(later, output.Moment(at))
 	}
-	fields = append(fields, output.Field{Name: "next", Value: next})
+	fields = append(fields, output.Field{Name: "next", Value: next},
+		output.Field{Name: "then", Value: strings.Join(later, ", ")})
 	if t.GetLastTime() != nil {
 		fields = append(fields, output.Field{Name: "last", Value: output.Moment(t.GetLastTime())})
 	}
 	if t.GetAfter() != nil {
 		return fields
 	}
-	return append(fields, output.Field{Name: "fired", Value: fmt.Sprintf("%d, %d missed", t.GetFired(), t.GetMissed())})
+	return append(fields, output.Field{Name: "fired", Value: fmt.Sprintf("%d, %d missed, %d skipped for an open run",
+		t.GetFired(), t.GetMissed(), t.GetSkipped())})
 }

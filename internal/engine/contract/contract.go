@@ -5,6 +5,7 @@ package contract
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/url"
 	"strings"
 
 	"github.com/google/uuid"
@@ -46,6 +47,41 @@ const runnerQueuePrefix = "signalbox.runner-"
 
 // RunnerQueue returns the Temporal task queue of the programs of a project. It is a pure function of the project's name.
 func RunnerQueue(project string) string { return runnerQueuePrefix + project }
+
+// Isolations are how a runner isolates each kind of program, by IsolationKey; the kinds that it refuses are absent.
+type Isolations map[string]string
+
+// IsolationKey returns the key of programs of a kind, and of a language if they are scripts.
+func IsolationKey(kind, language string) string {
+	if language != "" {
+		return language
+	}
+	return kind
+}
+
+// RunnerIdentity returns the name by which a runner polls. Temporal shows it to the readers of the task queue: runners
+// have no other place in which they could report what they execute.
+func RunnerIdentity(serverID string, isolations Isolations) string {
+	values := url.Values{}
+	for key, isolation := range isolations {
+		values.Set(key, isolation)
+	}
+	return serverID + "?" + values.Encode()
+}
+
+// ParseRunnerIdentity returns the server ID and the isolations in the identity of a runner; nil where it has none.
+func ParseRunnerIdentity(identity string) (serverID string, isolations Isolations) {
+	serverID, query, found := strings.Cut(identity, "?")
+	values, err := url.ParseQuery(query)
+	if !found || err != nil {
+		return identity, nil
+	}
+	isolations = Isolations{}
+	for key := range values {
+		isolations[key] = values.Get(key)
+	}
+	return serverID, isolations
+}
 
 // RunnersOf returns the name of the worker set that serves the RunnerQueue of a project.
 func RunnersOf(project string) string { return "runner of " + project }

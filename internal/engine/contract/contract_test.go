@@ -21,6 +21,20 @@ func TestNamesAreStable(t *testing.T) {
 	require.Equal(t, "01990000-0000-7000-8000-000000000000", contract.WorkflowID("01990000-0000-7000-8000-000000000000"))
 }
 
+func TestRunnersReportTheirIsolations(t *testing.T) {
+	t.Parallel()
+	identity := contract.RunnerIdentity("host:1@a", contract.Isolations{"shell": "bubblewrap", "js": "webassembly"})
+	require.Equal(t, "host:1@a?js=webassembly&shell=bubblewrap", identity)
+	id, isolations := contract.ParseRunnerIdentity(identity)
+	require.Equal(t, "host:1@a", id)
+	require.Equal(t, contract.Isolations{"shell": "bubblewrap", "js": "webassembly"}, isolations)
+	id, isolations = contract.ParseRunnerIdentity("host:1@a")
+	require.Equal(t, "host:1@a", id)
+	require.Nil(t, isolations, "it has not reported them")
+	require.Equal(t, "python", contract.IsolationKey("script", "python"))
+	require.Equal(t, "shell", contract.IsolationKey("shell", ""))
+}
+
 func TestFingerprintCoversTheNames(t *testing.T) {
 	t.Parallel()
 	require.Regexp(t, "^[0-9a-f]{12}$", contract.Fingerprint())

@@ -12,12 +12,13 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 )
 
 // Names of the activities for programs. Like those of calls, they never change their meaning.
 const (
-	// PermitActivity decides whether a project may execute a program: func(context.Context, PermitRequest) error. Its
-	// CallError is the error of the task.
+	// PermitActivity decides whether a project may execute a program: func(context.Context, PermitRequest) (limit.Limits,
+	// error). Its result are the limits of the project, its CallError is the error of the task.
 	PermitActivity = "signalbox.program.permit"
 	// ProgramActivity executes a program: func(context.Context, ProgramRequest) (ProgramResult, error). It runs on the
 	// task queue contract.RunnerQueue of the project.
@@ -61,6 +62,8 @@ type ProgramRequest struct {
 	Container   *ProgramContainer          `json:"container,omitempty"`
 	// Timeout bounds the program.
 	Timeout time.Duration `json:"timeout"`
+	// Limits are those of the project. The runner has its own.
+	Limits limit.Limits `json:"limits,omitzero"`
 	// Detached: the result is not awaited, so that the activity ends once the program has started.
 	Detached bool `json:"detached,omitempty"`
 }
@@ -167,7 +170,7 @@ func (d *driver) dispatchProgram(e *effect) {
 func (d *driver) completeProgram(e *effect) {
 	now := workflow.Now(d.ctx)
 	if e.tries == 0 {
-		if runError := rejection(e.future.Get(d.detached, nil)); runError != nil {
+		if runError := rejection(e.future.Get(d.detached, &e.program.Limits)); runError != nil {
 			d.machine.Complete(e.id, interp.Result{Error: runError}, now)
 			return
 		}

@@ -71,9 +71,9 @@ func (c *commands) run(ctx context.Context, r flow.ProgramRequest, printed *outp
 		return 0, &refusal{"the host of the runner has no program " + pythonProgram + " in " + process.Path}
 	}
 	code, err := c.on.Run(ctx, process.Program{
-		Command: line, Environment: environment(r), Stdin: r.Stdin, Output: printed,
+		Command: line, Environment: environment(r), Stdin: r.Stdin, Limits: r.Limits, Output: printed,
 	})
-	if errors.Is(err, process.ErrTooLarge) || errors.Is(err, process.ErrZero) {
+	if errors.Is(err, process.ErrTooLarge) || errors.Is(err, process.ErrZero) || errors.Is(err, process.ErrNetwork) {
 		return 0, &refusal{err.Error()}
 	}
 	return code, err

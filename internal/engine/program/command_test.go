@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/program"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
 )
 
@@ -17,7 +18,8 @@ import (
 func withCommands(t *testing.T) *program.Executor {
 	t.Helper()
 	s, err := process.New(t.Context(), process.Options{
-		Isolation: process.Bubblewrap, Memory: 96 << 20, Processes: 24, Processors: 1, Disk: 1 << 20,
+		Isolation: process.Bubblewrap, Limits: limit.Limits{Memory: 96 << 20, Processes: 24, Processors: 1, Disk: 1 << 20,
+			Network: limit.None},
 	})
 	if err != nil {
 		t.Skip(err)

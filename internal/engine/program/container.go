@@ -38,7 +38,7 @@ func (c *Containers) image(r flow.ProgramRequest) string {
 // run implements [sandbox].
 func (c *Containers) run(ctx context.Context, r flow.ProgramRequest, printed *output.Streams) (int, error) {
 	p := container.Program{
-		Stdin: r.Stdin, Arguments: r.Arguments, Output: printed, Environment: map[string]string{"HOME": "/tmp"},
+		Stdin: r.Stdin, Arguments: r.Arguments, Output: printed, Limits: r.Limits, Environment: map[string]string{"HOME": "/tmp"},
 		Labels: map[string]string{
 			"dev.signalbox.project": r.Project, "dev.signalbox.run": r.RunID, "dev.signalbox.program": r.Key,
 		},

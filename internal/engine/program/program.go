@@ -32,10 +32,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/heartbeat"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
 )
@@ -117,11 +120,39 @@ func (e *Executor) Stop(ctx context.Context) error {
 	return e.scripts.engine.Close(ctx)
 }
 
+// Isolations returns how the executor isolates each kind of program, by contract.IsolationKey. Those that it refuses are
+// absent.
+func (e *Executor) Isolations() contract.Isolations {
+	list := contract.Isolations{string(dsl.JavaScript): "webassembly"}
+	if e.opts.Containers != nil {
+		list[string(dsl.ProgramContainer)] = inContainer
+	}
+	for key, r := range map[string]flow.ProgramRequest{
+		string(dsl.ProgramShell): {Kind: string(dsl.ProgramShell)},
+		string(dsl.Python):       {Kind: string(dsl.ProgramScript), Language: string(dsl.Python)},
+	} {
+		switch {
+		case e.opts.Containers.image(r) != "":
+			list[key] = inContainer
+		case e.opts.Commands != nil && (key != string(dsl.Python) || e.opts.Commands.Has(pythonProgram)):
+			list[key] = e.opts.Commands.Isolation()
+		}
+	}
+	return list
+}
+
+// inContainer is the isolation of programs in containers.
+const inContainer = "container"
+
 // Execute is the activity. The package documentation describes its errors.
 func (e *Executor) Execute(ctx context.Context, r flow.ProgramRequest) (flow.ProgramResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	printed := output.New(e.opts.Output, cancel)
+	r.Limits = limit.Limits{Output: int64(e.opts.Output)}.Within(r.Limits)
+	if r.Limits.Time > 0 {
+		r.Timeout = min(r.Timeout, r.Limits.Time)
+	}
+	printed := output.New(int(r.Limits.Output), cancel)
 	defer heartbeat.KeepReporting(ctx, live(r, printed))()
 	if err := e.acquire(ctx); err != nil {
 		return flow.ProgramResult{}, err
@@ -142,7 +173,7 @@ func (e *Executor) Execute(ctx context.Context, r flow.ProgramRequest) (flow.Pro
 		defer e.release()
 		life, cancel := context.WithCancelCause(logger.WithContext(e.life, logger.FromContext(ctx)))
 		defer cancel(nil)
-		if _, err := e.execute(life, r, output.New(e.opts.Output, cancel)); err != nil {
+		if _, err := e.execute(life, r, output.New(int(r.Limits.Output), cancel)); err != nil {
 			logger.FromContext(ctx).WarnContext(e.life, "A program that its run does not await was ended", "error", err)
 		}
 	})
@@ -189,7 +220,7 @@ func (e *Executor) execute(ctx context.Context, r flow.ProgramRequest, printed *
 		return flow.ProgramResult{}, flow.Interrupted(fmt.Sprintf("the program was ended: %v", err))
 	default:
 		outcome = Stopped
-		return flow.ProgramResult{}, ended(r, err, e.opts.Output)
+		return flow.ProgramResult{}, ended(r, err, r.Limits.Output)
 	}
 	stdout, stderr := printed.Text()
 	return flow.ProgramResult{Code: code, Stdout: stdout, Stderr: stderr}, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/program"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 )
 
 // outcomes records the outcomes of programs.
@@ -171,4 +172,36 @@ func TestLogOfAProgramThatIsEnded(t *testing.T) {
 	require.Equal(t, 408, f.Error.Status)
 	require.Equal(t, &flow.ProgramLog{Step: 7, Task: "build", Attempt: 2, Stdout: flow.LogStream{Text: "begun\n"},
 		Stderr: flow.LogStream{Text: "careful\n"}}, f.Log)
+}
+
+// The limits of a project hold beside those of the runner.
+func TestLimitsOfAProject(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits limit.Limits
+		code   string
+		status int
+		detail string
+	}{
+		"time":   {limit.Limits{Time: 200 * time.Millisecond}, `for (;;);`, 408, "did not end within 200ms"},
+		"output": {limit.Limits{Output: 100}, `console.log("x".repeat(200))`, 500, "printed more than 100 bytes"},
+		"memory": {limit.Limits{Memory: 8 << 20}, `try { new Array(9 << 20).fill(1) } catch (e) { throw "memory" }`, 0, "memory"},
+		"none":   {limit.Limits{Memory: 1 << 40, Output: 1 << 40, Time: time.Hour}, `console.log("x".repeat(200))`, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, _ := newExecutor(t, program.Options{Programs: 1, ScriptTime: time.Minute})
+			r := script(c.code)
+			r.Limits = c.limits
+			result, err := e.Execute(t.Context(), r)
+			if c.status == 0 {
+				require.NoError(t, err)
+				require.Contains(t, result.Stderr, c.detail)
+				return
+			}
+			f := failure(t, err)
+			require.Equal(t, c.status, f.Status)
+			require.Contains(t, f.Detail, c.detail)
+		})
+	}
 }

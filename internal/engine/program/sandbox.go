@@ -38,7 +38,7 @@ func (s *scripts) run(ctx context.Context, r flow.ProgramRequest, printed *outpu
 	limit := min(r.Timeout, s.limit)
 	code, err := s.engine.Run(ctx, javascript.Program{
 		Code: r.Code, Arguments: r.Arguments, Globals: r.Named, Environment: r.Environment, Stdin: r.Stdin,
-		Output: printed, Time: limit,
+		Output: printed, Time: limit, Memory: r.Limits.Memory,
 	})
 	if errors.Is(err, javascript.ErrTime) {
 		return 0, &tooSlow{limit}
@@ -76,7 +76,7 @@ func noun(r flow.ProgramRequest) string {
 }
 
 // ended returns the error of a program that did not end by itself. limit bounds each of its output streams.
-func ended(r flow.ProgramRequest, cause error, limit int) error {
+func ended(r flow.ProgramRequest, cause error, limit int64) error {
 	runError := dsl.Error{Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: "Program ended",
 		Detail: fmt.Sprintf("the sandbox ended the %s: %v", noun(r), cause)}
 	if slow, is := errors.AsType[*tooSlow](cause); is {

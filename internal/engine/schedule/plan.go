@@ -7,6 +7,10 @@ import (
 	"strings"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
@@ -37,9 +41,19 @@ type listed struct {
 // note describes a schedule, whose arguments were sealed with a key; empty: they are not sealed. It also shows whether
 // the schedule in Temporal is up to date.
 func note(t event.Timer, key string) string {
-	when := fmt.Sprintf("cron %q (UTC)", t.Spec.Cron)
+	settings, usual := t.Settings(), event.Defaults()
+	when := fmt.Sprintf("cron %q (%s)", t.Spec.Cron, settings.TimeZone)
 	if t.Spec.Cron == "" {
 		when = fmt.Sprintf("every %s from %s", t.Spec.Every, t.Since.UTC().Format(time.RFC3339))
+	}
+	if settings.Overlap != usual.Overlap {
+		when += fmt.Sprintf(", overlap: %s", settings.Overlap)
+	}
+	if *settings.Jitter != 0 {
+		when += fmt.Sprintf(", jitter up to %s", *settings.Jitter)
+	}
+	if *settings.CatchUp != *usual.CatchUp {
+		when += fmt.Sprintf(", caught up within %s", *settings.CatchUp)
 	}
 	text := fmt.Sprintf("workflow %s@%s of project %s: %s, by %s", t.Workflow, t.Version, t.Project, when,
 		contract.FireQueue)
@@ -98,8 +112,39 @@ func plan(timers []event.Timer, existing []listed, key string, owned func(projec
 	return changes
 }
 
-// phase returns the offset with which intervals, which Temporal counts from the year 1970, start at the time of
-// publication.
-func phase(t event.Timer) time.Duration {
-	return time.Duration(t.Since.UnixNano() % int64(t.Spec.Every))
+// policy returns how Temporal treats a fire that is due while the fire workflow of an earlier one is open.
+func policy(o dsl.Overlap) enumspb.ScheduleOverlapPolicy {
+	switch o {
+	case dsl.OverlapSkip:
+		return enumspb.SCHEDULE_OVERLAP_POLICY_SKIP
+	case dsl.OverlapQueueOne:
+		return enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE
+	case dsl.OverlapCancelOpen:
+		return enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER
+	case dsl.OverlapAllow:
+	}
+	return enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL
+}
+
+// desired returns the schedule of a timer in Temporal. With an overlap other than allow, a fire workflow stays open
+// until the run that it started has ended, so that Temporal's policy applies to the runs.
+func desired(c change) client.Schedule {
+	t := c.Timer
+	settings, when := t.Settings(), t.Firing()
+	spec := client.ScheduleSpec{Jitter: *settings.Jitter}
+	if t.Spec.Cron != "" {
+		spec.CronExpressions, spec.TimeZoneName = []string{t.Spec.Cron}, settings.TimeZone
+	} else {
+		spec.Intervals = []client.ScheduleIntervalSpec{{Every: t.Spec.Every, Offset: when.Phase()}}
+	}
+	return client.Schedule{
+		Spec: &spec,
+		Action: &client.ScheduleWorkflowAction{
+			ID: c.ID + "/fire", Workflow: fireWorkflow, TaskQueue: contract.FireQueue,
+			Args: []any{Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version, Cron: t.Spec.Cron, Zone: when.Zone,
+				Waits: settings.Overlap != dsl.OverlapAllow}},
+		},
+		Policy: &client.SchedulePolicies{Overlap: policy(settings.Overlap), CatchupWindow: *settings.CatchUp},
+		State:  &client.ScheduleState{Note: c.Note, Paused: t.Paused},
+	}
 }

@@ -6,14 +6,14 @@
 // processed like every other event. So a fire is accounted for like any other event, a second one of the same time is a
 // duplicate, and a pause of the workflow also applies to the clock.
 //
-//	r := schedule.New(schedule.Options{Client: manager.Client, Timers: store, …})
-//	schedule.Register(worker, events, r)   // on a worker of contract.FireQueue
+//	r := schedule.New(schedule.Options{Client: manager.Client, Events: events, …})
+//	schedule.Register(worker, events, r, runs)   // on a worker of contract.FireQueue
 //	err := r.Start(ctx)
 //	r.Wake()                            // a workflow was published, paused or deleted
 //	err = r.Stop(ctx)
 //
 // Of all processes on one store, one compares at a time. Fires that were missed while Temporal was unavailable are made
-// up for if they are at most ten minutes old. Older ones are counted, and [Reconciler.Fires] returns their number.
+// up for within the catch-up window of the schedule. Older ones are counted, and [Reconciler.Fires] returns their number.
 package schedule
 
 import (
@@ -44,8 +44,6 @@ const (
 	minInterval = 500 * time.Millisecond
 	// compareTimeout bounds one comparison.
 	compareTimeout = 30 * time.Second
-	// catchUp is the age up to which a missed fire is made up for.
-	catchUp = 10 * time.Minute
 	// page is the page size of lists of timers and projects.
 	page = 500
 	// lock is the name of the lock of the comparing process.
@@ -59,11 +57,19 @@ type Store interface {
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (bool, error)
 }
 
+// Events are the reads of events, and the timers.
+type Events interface {
+	event.TimerStore
+
+	GetEvent(ctx context.Context, project string, position int64) (event.Event, error)
+	ListDeliveries(ctx context.Context, project string, position int64) ([]event.Delivery, error)
+}
+
 // Options configure a reconciler.
 type Options struct {
 	// Client returns the client for one comparison.
 	Client func() (client.Client, error)
-	Timers event.TimerStore
+	Events Events
 	Store  Store
 	// Key is the ID of the key that seals the arguments of schedules; empty: they are not sealed.
 	Key string
@@ -175,7 +181,7 @@ func (r *Reconciler) Lacking(ctx context.Context) (expected int, lacking []strin
 func (r *Reconciler) timers(ctx context.Context) ([]event.Timer, error) {
 	var all []event.Timer
 	for after := (event.TimerCursor{}); ; {
-		list, err := r.opts.Timers.ListTimers(ctx, after, page)
+		list, err := r.opts.Events.ListTimers(ctx, after, page)
 		all = append(all, list...)
 		if err != nil || len(list) < page {
 			return all, err
@@ -244,25 +250,6 @@ func apply(ctx context.Context, c client.Client, change change) error {
 		return nil
 	}
 	return err
-}
-
-// desired returns the schedule of a timer.
-func desired(change change) client.Schedule {
-	t := change.Timer
-	spec := client.ScheduleSpec{CronExpressions: []string{t.Spec.Cron}}
-	if t.Spec.Cron == "" {
-		spec = client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: t.Spec.Every, Offset: phase(t)}}}
-	}
-	return client.Schedule{
-		Spec: &spec,
-		Action: &client.ScheduleWorkflowAction{
-			ID: change.ID + "/fire", Workflow: fireWorkflow, TaskQueue: contract.FireQueue,
-			Args: []any{Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version}},
-		},
-		// A fire workflow is short, and one that waits for a worker must not delay the next fire.
-		Policy: &client.SchedulePolicies{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL, CatchupWindow: catchUp},
-		State:  &client.ScheduleState{Note: change.Note, Paused: t.Paused},
-	}
 }
 
 // follow starts the fire after the newest run of a workflow, if that run has ended by itself.

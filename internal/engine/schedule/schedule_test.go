@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
@@ -66,11 +69,42 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestPhaseAlignsIntervalsWithThePublication(t *testing.T) {
+func TestNoteStatesEverySetting(t *testing.T) {
 	t.Parallel()
-	every := timer("every", event.TimerSpec{Every: 5 * time.Minute})
-	require.Equal(t, 7*time.Second, phase(every), "noon is a multiple of five minutes")
-	require.Equal(t, int64(phase(every)), noon().Add(time.Hour).UnixNano()%int64(5*time.Minute))
+	plain := timer("w", event.TimerSpec{Cron: "0 3 * * *"})
+	require.Equal(t, `workflow orders/w@1.0.0 of project shop: cron "0 3 * * *" (UTC)`, note(plain, ""))
+	set := plain
+	set.Spec.Settings = event.TimerSettings{TimeZone: "Europe/Berlin", Overlap: dsl.OverlapSkip,
+		Jitter: new(30 * time.Second), CatchUp: new(time.Hour)}
+	require.Equal(t, `workflow orders/w@1.0.0 of project shop: cron "0 3 * * *" (Europe/Berlin), overlap: skip, `+
+		`jitter up to 30s, caught up within 1h0m0s`, note(set, ""))
+}
+
+func TestDesiredSchedule(t *testing.T) {
+	t.Parallel()
+	every := timer("w", event.TimerSpec{Every: 5 * time.Minute})
+	s := desired(change{create, "id", every, "n"})
+	require.Equal(t, []client.ScheduleIntervalSpec{{Every: 5 * time.Minute, Offset: 7 * time.Second}}, s.Spec.Intervals,
+		"noon is a multiple of five minutes")
+	require.Equal(t, &client.SchedulePolicies{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
+		CatchupWindow: 10 * time.Minute}, s.Policy)
+	cron := timer("w", event.TimerSpec{Cron: "0 3 * * *", Settings: event.TimerSettings{TimeZone: "Europe/Berlin",
+		Overlap: dsl.OverlapQueueOne, Jitter: new(time.Second), CatchUp: new(time.Hour)}})
+	s = desired(change{create, "id", cron, "n"})
+	require.Equal(t, &client.ScheduleSpec{CronExpressions: []string{"0 3 * * *"}, TimeZoneName: "Europe/Berlin",
+		Jitter: time.Second}, s.Spec)
+	require.Equal(t, &client.SchedulePolicies{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE,
+		CatchupWindow: time.Hour}, s.Policy)
+	action, ok := s.Action.(*client.ScheduleWorkflowAction)
+	require.True(t, ok)
+	require.Equal(t, []any{Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", Cron: "0 3 * * *",
+		Zone: "Europe/Berlin", Waits: true}}, action.Args)
+	for overlap, want := range map[dsl.Overlap]enumspb.ScheduleOverlapPolicy{
+		dsl.OverlapSkip:       enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
+		dsl.OverlapCancelOpen: enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER,
+	} {
+		require.Equal(t, want, policy(overlap))
+	}
 }
 
 func TestScheduleIDsAreUnique(t *testing.T) {
@@ -85,6 +119,9 @@ type inbox struct {
 	failures []error
 	events   []event.Event
 	timers   map[string]event.Timer
+	// openFor is the number of reads for which the run of a fire is open; canceled are the reasons of cancellations.
+	openFor  int
+	canceled []string
 	// reads counts the reads of timers; resume is the number of reads after which a timer is not paused any more.
 	reads, resume int
 }
@@ -94,6 +131,17 @@ func (i *inbox) Timer(_ context.Context, _, workflow string) (event.Timer, bool,
 	t, found := i.timers[workflow]
 	t.Paused = t.Paused && i.reads <= i.resume
 	return t, found, nil
+}
+
+func (i *inbox) FiredRun(context.Context, string, string, int64) (string, bool, error) {
+	i.openFor--
+	return "r1", i.openFor < 0, nil
+}
+
+func (i *inbox) Cancel(_ context.Context, _, id, reason string) error {
+	i.openFor = 0
+	i.canceled = append(i.canceled, id+": "+reason)
+	return nil
 }
 
 func (i *inbox) Publish(_ context.Context, project string, events []event.Event) ([]event.Accepted, error) {
@@ -106,14 +154,18 @@ func (i *inbox) Publish(_ context.Context, project string, events []event.Event)
 		e.Project = project
 		i.events = append(i.events, e)
 	}
-	return make([]event.Accepted, len(events)), nil
+	accepted := make([]event.Accepted, len(events))
+	for n := range accepted {
+		accepted[n].Position = int64(len(i.events) + n)
+	}
+	return accepted, nil
 }
 
-func fired(t *testing.T, i *inbox, f Fire) error {
+func fireOnce(t *testing.T, i *inbox, f Fire) error {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
-	Register(env, i, i)
+	Register(env, i, i, i)
 	env.SetStartTime(noon())
 	env.ExecuteWorkflow(fireWorkflow, f)
 	require.True(t, env.IsWorkflowCompleted())
@@ -125,7 +177,7 @@ func TestFire(t *testing.T) {
 	i := &inbox{failures: []error{
 		errors.New("away"), apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away")}}
 	due := noon().Add(-time.Hour)
-	require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/cron", Version: "1.0.0", At: due}))
+	require.NoError(t, fireOnce(t, i, Fire{Project: "shop", Workflow: "orders/cron", Version: "1.0.0", At: due}))
 	require.Len(t, i.events, 1)
 	e := i.events[0]
 	require.Equal(t, []string{
@@ -143,7 +195,7 @@ func TestFiresWithinOneSecond(t *testing.T) {
 	t.Parallel()
 	i := &inbox{timers: map[string]event.Timer{"orders/w": timer("w", event.TimerSpec{After: time.Millisecond})}}
 	for _, run := range []string{"r1", "r2", "r2"} {
-		require.NoError(t, fired(t, i,
+		require.NoError(t, fireOnce(t, i,
 			Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon().Add(time.Millisecond), Run: run}))
 	}
 	var ids []string
@@ -154,9 +206,49 @@ func TestFiresWithinOneSecond(t *testing.T) {
 	require.Equal(t, []string{"2026-03-01T12:00:07Z/r1", "2026-03-01T12:00:07Z/r2", "2026-03-01T12:00:07Z/r2"}, ids)
 }
 
+// Around the end of daylight saving time Temporal fires at times that the expression does not have.
+func TestFireAtATimeThatDoesNotMatchHasNoEffect(t *testing.T) {
+	t.Parallel()
+	i := &inbox{}
+	f := Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", Cron: "30 1 * * *", Zone: "Europe/Berlin", Waits: true,
+		At: time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)}
+	require.NoError(t, fireOnce(t, i, f))
+	require.Empty(t, i.events, "it is 2:30 in Berlin")
+	f.At = f.At.Add(-time.Hour)
+	require.NoError(t, fireOnce(t, i, f))
+	require.Len(t, i.events, 1)
+}
+
+func TestFireWaitsForTheEndOfItsRun(t *testing.T) {
+	t.Parallel()
+	i := &inbox{openFor: 5}
+	f := Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Waits: true}
+	require.NoError(t, fireOnce(t, i, f))
+	require.Equal(t, -1, i.openFor, "it was open five times")
+	i = &inbox{openFor: 5}
+	f.Waits = false
+	require.NoError(t, fireOnce(t, i, f))
+	require.Equal(t, 5, i.openFor, "it did not wait")
+}
+
+func TestCanceledFireCancelsItsRun(t *testing.T) {
+	t.Parallel()
+	i := &inbox{openFor: 1000}
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	Register(env, i, i, i)
+	env.RegisterDelayedCallback(env.CancelWorkflow, time.Minute)
+	env.ExecuteWorkflow(fireWorkflow, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Waits: true})
+	var canceled *temporal.CanceledError
+	require.ErrorAs(t, env.GetWorkflowError(), &canceled)
+	require.Len(t, i.events, 1)
+	require.Equal(t, []string{"r1: the schedule fired again, and its overlap is to cancel the open run"}, i.canceled)
+	require.Negative(t, i.openFor, "it waited for the end of the run")
+}
+
 func TestFireOfADeletedProject(t *testing.T) {
 	t.Parallel()
-	err := fired(t, &inbox{failures: []error{
+	err := fireOnce(t, &inbox{failures: []error{
 		apperror.New(apperror.NotFound, apperror.ProjectNotFound, "no project %q", "shop")}},
 		Fire{Project: "shop", At: noon()})
 	var failure *temporal.ApplicationError
@@ -182,7 +274,7 @@ func TestFireAfterARun(t *testing.T) {
 		"on another timer": {map[string]event.Timer{"orders/w": every}, 0, 0, 1},
 	} {
 		i := &inbox{timers: tt.timers, resume: tt.resume}
-		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Run: "r1"}),
+		require.NoError(t, fireOnce(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Run: "r1"}),
 			name)
 		require.Len(t, i.events, tt.events, name)
 		require.Equal(t, tt.reads, i.reads, name)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
 
+	"github.com/signalbox-dev/signalbox/dsl/firing"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -17,7 +19,7 @@ const showTimeout = 3 * time.Second
 
 // Timer returns the timer of a workflow, and whether it has one.
 func (r *Reconciler) Timer(ctx context.Context, project, workflow string) (event.Timer, bool, error) {
-	return r.opts.Timers.GetTimer(ctx, project, workflow)
+	return r.opts.Events.GetTimer(ctx, project, workflow)
 }
 
 // Fires returns the past and future fires of a timer, from Temporal's schedule or, with `after`, from the workflow's
@@ -40,9 +42,10 @@ func (r *Reconciler) Fires(ctx context.Context, t event.Timer) (event.Fires, err
 		return event.Fires{}, fmt.Errorf("asking Temporal for the schedule of %q: %w", t.Workflow, err)
 	}
 	info := described.Info
-	f := event.Fires{Fired: int64(info.NumActions), Missed: int64(info.NumActionsMissedCatchupWindow)}
+	f := event.Fires{Fired: int64(info.NumActions), Missed: int64(info.NumActionsMissedCatchupWindow),
+		Skipped: int64(info.NumActionsSkippedOverlap)}
 	if !t.Paused {
-		f.Next = info.NextActionTimes
+		f.Next = matching(t, info.NextActionTimes)
 	}
 	if n := len(info.RecentActions); n > 0 {
 		f.Last = info.RecentActions[n-1].ScheduleTime
@@ -64,4 +67,14 @@ func (r *Reconciler) showAfter(ctx context.Context, t event.Timer) (event.Fires,
 		f.Next = []time.Time{last.EndedAt.Add(t.Spec.After)}
 	}
 	return f, nil
+}
+
+// matching returns the times of Temporal's list at which the timer has an effect. Temporal's times include the jitter, so
+// those of a timer with a jitter are all returned.
+func matching(t event.Timer, list []time.Time) []time.Time {
+	times, err := firing.New(t.Firing())
+	if err != nil || *t.Settings().Jitter > 0 {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(at time.Time) bool { return !times.Matches(at) })
 }

@@ -168,7 +168,7 @@ func TestErrorsOfRunsAreOnTheirPage(t *testing.T) {
 		"dsl/httpmessage", "dsl/interp", "function", "internal/engine", "internal/engine/flow", "internal/engine/httpcall",
 		"internal/engine/program",
 		"internal/run",
-		"internal/run/control", "internal/run/reconcile",
+		"internal/run/control", "internal/run/reconcile", "internal/run/start",
 	} {
 		folders = append(folders, filepath.Join(root, folder))
 	}

@@ -63,6 +63,8 @@ type Services struct {
 	Clock Clock
 	// Statistics summarises the recent runs of workflows.
 	Statistics Statistics
+	// Search finds things by texts.
+	Search SearchService
 
 	// TemporalNamespace and TaskQueue are shown in runs and projects. TemporalUI is the base address of Temporal's UI, to
 	// which runs are linked; empty: they are not.
@@ -148,6 +150,9 @@ func New(o Options) (services []Service) {
 	if o.RunLists != nil {
 		add(signalboxv1connect.NewWatchServiceHandler(
 			&Watches{runs: runs, lists: o.RunLists, batches: o.Batches, engine: o.Platform}, o.Connect))
+	}
+	if o.Search != nil {
+		add(signalboxv1connect.NewSearchServiceHandler(&Searches{o.Search}, o.Connect))
 	}
 	if o.Quotas != nil {
 		add(signalboxv1connect.NewQuotaServiceHandler(&Quotas{o.Quotas}, o.Connect))

@@ -5,12 +5,14 @@ import (
 	"errors"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/annotation"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 )
 
 // ProjectService is the domain's service of projects.
@@ -98,6 +100,13 @@ func (h *Projects) UpdateProject(
 		patterns := append([]string{}, images.GetPatterns()...)
 		change.Images = &patterns
 	}
+	if limits := req.Msg.GetProgramLimits(); limits != nil {
+		read, err := programLimits(limits)
+		if err != nil {
+			return nil, err
+		}
+		change.ProgramLimits = &read
+	}
 	p, err := h.service.Update(ctx, message.ProjectOf(req.Msg.GetName()), change)
 	return message.Reply(&signalboxv1.UpdateProjectResponse{Project: h.message(ctx, p)}, err)
 }
@@ -129,7 +138,34 @@ func (h *Projects) message(ctx context.Context, p project.Project) *signalboxv1.
 		Settings: &signalboxv1.ProjectSettings{
 			MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison, MaxGeneration: p.Settings.MaxGeneration,
 			Runners: p.Settings.Runners, Images: p.Settings.Images,
+			ProgramLimits: programLimitsMessage(p.Settings.ProgramLimits),
 		},
 		Roles: roles,
 	}
+}
+
+// programLimits returns the limits of a message.
+func programLimits(m *signalboxv1.ProgramLimits) (limit.Limits, error) {
+	l := limit.Limits{
+		Memory: m.GetMemoryBytes(), Processes: int(m.GetProcesses()), Processors: m.GetProcessors(), Disk: m.GetDiskBytes(),
+		Output: m.GetOutputBytes(), Network: limit.Network(m.GetNetwork()),
+	}
+	var err error
+	l.Time, err = periodOf("program_limits.time", m.GetTime())
+	return l, err
+}
+
+// programLimitsMessage returns the message of limits; nil for none.
+func programLimitsMessage(l limit.Limits) *signalboxv1.ProgramLimits {
+	if l == (limit.Limits{}) {
+		return nil
+	}
+	m := &signalboxv1.ProgramLimits{
+		MemoryBytes: l.Memory, Processes: int32(l.Processes), Processors: l.Processors, //nolint:gosec // it came as an int32
+		DiskBytes: l.Disk, OutputBytes: l.Output, Network: string(l.Network),
+	}
+	if l.Time > 0 {
+		m.Time = durationpb.New(l.Time)
+	}
+	return m
 }

@@ -12,12 +12,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/run/read"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 )
 
 // RunService is the domain's service of runs.
 type RunService interface {
-	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
+	Start(ctx context.Context, req start.Request) (run.Run, bool, error)
 	Get(ctx context.Context, project, id string) (run.Run, error)
 	List(ctx context.Context, f run.Filter) ([]run.Run, error)
 	// Checked returns the filter with the full name of its workflow, or why it cannot select anything.
@@ -26,7 +28,7 @@ type RunService interface {
 	Steps(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error)
 	StepSummary(ctx context.Context, project, id string) (*run.StepSummary, error)
 	SumSteps(ctx context.Context, project, id string) ([]run.TaskTotals, error)
-	Watch(ctx context.Context, w run.Watched, fn func(run.Change) error) error
+	Watch(ctx context.Context, w read.Watched, fn func(read.Change) error) error
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
 	Terminate(ctx context.Context, project, id, reason string) (run.Run, error)
 	Pause(ctx context.Context, project, id, reason string) (run.Run, error)
@@ -64,7 +66,7 @@ func (h *Runs) StartRun(
 	if err != nil {
 		return nil, err
 	}
-	r, created, err := h.service.Start(ctx, run.StartRequest{
+	r, created, err := h.service.Start(ctx, start.Request{
 		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), Input: input,
 		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI, DryRun: m.GetDryRun(), Labels: m.GetLabels(),
 	})

@@ -10,12 +10,12 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/read"
 )
 
 // StepValues reads whole values of steps.
 type StepValues interface {
-	Read(ctx context.Context, req run.StepValueRequest) (json.RawMessage, error)
+	Read(ctx context.Context, req read.StepValueRequest) (json.RawMessage, error)
 }
 
 const (
@@ -34,7 +34,7 @@ func (h *Runs) GetStepValue(
 	if err := requireNumber(m.GetNumber()); err != nil {
 		return nil, err
 	}
-	wanted := run.StepValueRequest{
+	wanted := read.StepValueRequest{
 		Project: message.ProjectOf(m.GetProject()), RunID: m.GetId(), Number: m.GetNumber(), Pointer: m.GetPointer()}
 	switch m.GetValue() {
 	case "input":

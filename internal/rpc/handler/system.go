@@ -135,7 +135,8 @@ func runnerQueueMessage(q system.RunnerQueue) *signalboxv1.RunnerQueue {
 	m := &signalboxv1.RunnerQueue{Project: q.Project, Name: q.Name, Kinds: q.Kinds, Error: q.Error}
 	for _, r := range q.Runners {
 		m.Runners = append(m.Runners, &signalboxv1.Runner{
-			ServerId: r.ServerID, LastPollTime: message.Timestamp(r.PolledAt), Polling: r.Polls,
+			Isolations: r.Isolations,
+			ServerId:   r.ServerID, LastPollTime: message.Timestamp(r.PolledAt), Polling: r.Polls,
 		})
 	}
 	return m

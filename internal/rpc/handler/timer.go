@@ -27,6 +27,10 @@ func (h *Workflows) timer(ctx context.Context, project, name string) (*signalbox
 	}
 	if t.Spec.Follows() { // the pause may be zero
 		out.After = durationpb.New(t.Spec.After)
+	} else {
+		settings := t.Settings()
+		out.TimeZone, out.Overlap = t.Firing().Zone, string(settings.Overlap)
+		out.Jitter, out.CatchUp = durationpb.New(*settings.Jitter), durationpb.New(*settings.CatchUp)
 	}
 	fires, err := h.opts.Clock.Fires(ctx, t)
 	if err != nil {
@@ -40,6 +44,7 @@ func (h *Workflows) timer(ctx context.Context, project, name string) (*signalbox
 	for _, next := range fires.Next {
 		out.NextTimes = append(out.NextTimes, message.Timestamp(next))
 	}
-	out.LastTime, out.Fired, out.Missed = message.Timestamp(fires.Last), fires.Fired, fires.Missed
+	out.LastTime = message.Timestamp(fires.Last)
+	out.Fired, out.Missed, out.Skipped = fires.Fired, fires.Missed, fires.Skipped
 	return out, nil
 }

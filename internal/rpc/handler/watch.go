@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/livelist"
+	"github.com/signalbox-dev/signalbox/internal/run/read"
 )
 
 const (
@@ -137,10 +138,10 @@ func (h *Watches) runTopic(project string, index int, t *signalboxv1.WatchTopic)
 	if err != nil {
 		return nil, err
 	}
-	watched := run.Watched{Project: project, ID: m.GetId(), After: after, Heads: heads}
+	watched := read.Watched{Project: project, ID: m.GetId(), After: after, Heads: heads}
 	return func(ctx context.Context, o *outlet[*signalboxv1.WatchResponse]) error {
 		first := true
-		return h.runs.service.Watch(ctx, watched, func(c run.Change) error {
+		return h.runs.service.Watch(ctx, watched, func(c read.Change) error {
 			return o.message(ctx, func(context.Context) (*signalboxv1.WatchResponse, bool, error) {
 				content := h.runs.change(ctx, c)
 				if !first {

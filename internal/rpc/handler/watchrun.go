@@ -10,7 +10,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/read"
 )
 
 // heartbeat is the time without a message after which a watch sends one: the write detects that the client is gone, and
@@ -35,11 +35,11 @@ func (h *Runs) WatchRun(
 	if err != nil {
 		return err
 	}
-	watched := run.Watched{Project: message.ProjectOf(m.GetProject()), ID: m.GetId(), After: m.GetAfterSequence(),
+	watched := read.Watched{Project: message.ProjectOf(m.GetProject()), ID: m.GetId(), After: m.GetAfterSequence(),
 		Heads: heads}
 	w := &watch{send: stream.Send}
 	return w.follow(ctx, func(ctx context.Context) error {
-		return h.service.Watch(ctx, watched, func(c run.Change) error {
+		return h.service.Watch(ctx, watched, func(c read.Change) error {
 			return w.change(h.change(ctx, c))
 		})
 	})
@@ -59,7 +59,7 @@ func headsOnly(view, field string) (bool, error) {
 }
 
 // change returns the message of a change of a run.
-func (h *Runs) change(ctx context.Context, c run.Change) *signalboxv1.WatchRunResponse {
+func (h *Runs) change(ctx context.Context, c read.Change) *signalboxv1.WatchRunResponse {
 	return &signalboxv1.WatchRunResponse{
 		Run: h.messages.Run(ctx, c.Run), Steps: stepMessages(c.Steps), Summary: summaryMessage(c.Summary), Caught: c.Caught}
 }

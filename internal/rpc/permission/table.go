@@ -62,6 +62,8 @@ func Table() []Rule {
 	add(signalboxv1connect.WorkflowServiceName, workflows()...)
 	add(signalboxv1connect.RunServiceName, runs()...)
 	add(signalboxv1connect.WatchServiceName, Rule{"Watch", auth.Viewer, Project, ""})
+	add(signalboxv1connect.SearchServiceName, Rule{"Search", auth.Viewer, Project,
+		"IDs are looked up in all projects in which the caller has a role; what is found is redacted"})
 	add(signalboxv1connect.ViewServiceName, views()...)
 	add(signalboxv1connect.WebhookServiceName, webhooks()...)
 	add(signalboxv1connect.BatchServiceName, batches()...)

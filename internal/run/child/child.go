@@ -32,6 +32,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 )
 
 // ErrTooDeep is the error for a child with too many ancestors.
@@ -54,7 +55,7 @@ type Request struct {
 
 // Runs starts and cancels runs.
 type Runs interface {
-	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
+	Start(ctx context.Context, req start.Request) (run.Run, bool, error)
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
 }
 
@@ -81,8 +82,8 @@ func New(runs Runs, rows Rows, opts Options) *Service {
 	return &Service{runs: runs, rows: rows, opts: opts}
 }
 
-// Start starts a child run. Repeating a request returns the same run. The errors are those of [run.Service.Start], and
-// ErrTooDeep. Before it returns [run.ErrAncestorCanceled], it has requested the cancellation of the parent.
+// Start starts a child run. Repeating a request returns the same run. The errors are those of [start.Service.Start],
+// and ErrTooDeep. Before it returns [run.ErrAncestorCanceled], it has requested the cancellation of the parent.
 func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 	parent, err := s.rows.GetRun(ctx, req.Project, req.Parent)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 		return run.Run{}, fmt.Errorf("%w: run %s has %d ancestors already, and runs.max_depth is %d", ErrTooDeep, parent.ID,
 			parent.Parent.Depth, s.opts.MaxDepth)
 	}
-	r, _, err := s.runs.Start(auth.WithActor(ctx, auth.Run(req.Parent)), run.StartRequest{
+	r, _, err := s.runs.Start(auth.WithActor(ctx, auth.Run(req.Parent)), start.Request{
 		Project: req.Project, Workflow: req.Workflow, Version: req.Version, Input: req.Input, RequestID: requestID(req.Key),
 		Trigger: run.TriggerParent, Sensitive: req.Sensitive,
 		InputHidden: true, // a refusal becomes the error of a task, and the input is not the user's
@@ -111,7 +112,7 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 }
 
 // requestID separates keys from the request IDs of callers.
-func requestID(key string) string { return run.ChildRequestPrefix + key }
+func requestID(key string) string { return start.ChildRequestPrefix + key }
 
 // Cancel requests the cancellation of a run that its parent no longer waits for. It does nothing for a run that has
 // ended or is being canceled.

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +28,7 @@ type platform struct {
 	mu       sync.Mutex
 	rows     map[string]run.Run
 	awaited  map[string]string // run → parent
-	started  []run.StartRequest
+	started  []start.Request
 	starters []string
 	canceled []string
 	notified []string
@@ -49,7 +50,7 @@ func newPlatform(rows ...run.Run) *platform {
 	return w
 }
 
-func (w *platform) Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error) {
+func (w *platform) Start(ctx context.Context, req start.Request) (run.Run, bool, error) {
 	actor, _ := auth.ActorFrom(ctx)
 	if err := w.nextError(req.Parent.Key); err != nil {
 		return run.Run{}, false, err
@@ -211,7 +212,7 @@ func TestStart(t *testing.T) {
 	r, err := s.Start(t.Context(), req)
 	require.NoError(t, err)
 	require.Equal(t, "new", r.ID)
-	require.Equal(t, []run.StartRequest{{
+	require.Equal(t, []start.Request{{
 		Project: "p", Workflow: "a/b", Version: "1.0.0", Input: []byte(`1`), RequestID: "child:k", Trigger: run.TriggerParent,
 		InputHidden: true,
 		Lineage:     run.Lineage{Generation: 1, Workflows: []string{""}},

@@ -47,8 +47,8 @@ var ErrUnreadable = errors.New("its end cannot be read")
 
 // Notifier notifies parents of the ends of their children.
 type Notifier interface {
-	// NotifyParent notifies the parent of r, which has ended; canceled reports that r was canceled with its parent. It may
-	// return [run.ErrNotKnown], [run.ErrClosed] and [ErrUnreadable]. Repeating it changes nothing.
+	// NotifyParent notifies the parent of r, which has ended; canceled reports that r was canceled with its parent. It
+	// may return [run.ErrNotKnown], [run.ErrClosed] and [ErrUnreadable]. Repeating it changes nothing.
 	NotifyParent(ctx context.Context, r run.Run, canceled bool) error
 	// NotifyUnreadable notifies the parent that r has ended with an unreadable result, which is a failure.
 	NotifyUnreadable(ctx context.Context, r run.Run, why error) error

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/patch"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 )
 
 // Latest selects the newest published version.
@@ -30,7 +31,7 @@ type ReplayRequest struct {
 	Reason string
 	// RequestID may be empty: the server makes one.
 	RequestID string
-	// DryRun only checks the request, as that of [run.StartRequest] does; it needs no reason.
+	// DryRun only checks the request, as that of [start.Request] does; it needs no reason.
 	DryRun bool
 	// Labels are added to those of the earlier run, which they replace where the key is the same.
 	Labels map[string]string
@@ -54,28 +55,28 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 	if err != nil {
 		return run.Run{}, false, err
 	}
-	start := run.StartRequest{
+	request := start.Request{
 		Project: r.Project, Workflow: r.Workflow, Version: req.Version, RequestID: req.RequestID,
 		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason, DryRun: req.DryRun, InputHidden: r.Redacted &&
 			req.Input == nil,
-		Replay: run.ReplayArguments{Input: req.Input, Patch: req.Patch, Version: req.Version, Labels: req.Labels},
+		Replay: start.ReplayArguments{Input: req.Input, Patch: req.Patch, Version: req.Version, Labels: req.Labels},
 		Labels: withLabels(r.Labels, req.Labels),
 	}
 	switch req.Version {
 	case "":
-		start.Version, start.DocumentHash = r.Version, r.DocumentHash
+		request.Version, request.DocumentHash = r.Version, r.DocumentHash
 	case Latest:
-		start.Version = ""
+		request.Version = ""
 	}
-	if start.Input, err = s.replayInput(ctx, r, req); err != nil {
+	if request.Input, err = s.replayInput(ctx, r, req); err != nil {
 		return run.Run{}, false, err
 	}
 	if r.Trigger == run.TriggerImport {
-		if err := checkImported(r, req, start.Input); err != nil {
+		if err := checkImported(r, req, request.Input); err != nil {
 			return run.Run{}, false, err
 		}
 	}
-	return s.Start(ctx, start)
+	return s.Start(ctx, request)
 }
 
 // withLabels returns labels with others added; nil if there are none.
@@ -98,7 +99,7 @@ func (s *Service) replayInput(ctx context.Context, r run.Run, req ReplayRequest)
 	case req.Input != nil:
 		return req.Input, patch.Whole(req.Input, redact.Mark)
 	}
-	original, err := s.originals.Input(ctx, r)
+	original, err := s.opts.Originals.Input(ctx, r)
 	if err != nil || req.Patch == nil {
 		return original, err
 	}

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -15,31 +16,55 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 )
 
 // maxReason is the length of the longest reason, in bytes: the limit of Temporal.
 const maxReason = 1000
 
-// Service adds the controls to the service of runs.
+// Service starts and controls runs.
 type Service struct {
-	*run.Service
+	*start.Service
 
-	store     run.Store
-	engine    run.Engine
-	changes   *pubsub.Notifier
-	originals run.Originals
-	opts      run.Options
+	store   run.Store
+	engine  run.Engine
+	changes *pubsub.Notifier
+	repairs run.RepairRequests
+	opts    Options
 
 	clusters ClusterReader
 }
 
-// New returns the service; it extends runs and uses the same dependencies.
-func New(runs *run.Service, store run.Store, engine run.Engine, changes *pubsub.Notifier, opts run.Options) *Service {
-	s := &Service{Service: runs, store: store, engine: engine, changes: changes, originals: opts.Originals, opts: opts}
-	if s.originals == nil {
-		s.originals = rows{}
+// Originals returns unredacted inputs of runs.
+type Originals interface {
+	// Input returns the input as it was given; the row's may have marks in place of sensitive values.
+	Input(ctx context.Context, r run.Run) (json.RawMessage, error)
+}
+
+// Options configure the service.
+type Options struct {
+	// MaxInputBytes and StartTimeout are those of [start.Options].
+	MaxInputBytes int
+	StartTimeout  time.Duration
+	// Originals are the inputs for replays; nil where rows contain them.
+	Originals Originals
+	// Requested is that of [run.RepairRequests].
+	Requested func()
+	// Changed receives changes of status that were written without the projection; may be nil.
+	Changed func(ctx context.Context, transitions []run.Transition)
+	// Now is the clock.
+	Now func() time.Time
+	// Metrics counts the runs that the service ends.
+	Metrics start.Metrics
+}
+
+// New returns the service; it extends starts and uses the same dependencies.
+func New(starts *start.Service, store run.Store, engine run.Engine, changes *pubsub.Notifier, opts Options) *Service {
+	if opts.Originals == nil {
+		opts.Originals = rows{}
 	}
-	return s
+	return &Service{Service: starts, store: store, engine: engine, changes: changes, opts: opts,
+		repairs: run.RepairRequests{Rows: store, Requested: opts.Requested}}
 }
 
 // ending describes how a control ends a run.
@@ -84,7 +109,7 @@ func (s *Service) Terminate(ctx context.Context, project, id, reason string) (ru
 			"error", err)
 	}
 	// Updates accepted before the end may be on their way to the row; if they are lost, a worker repairs the row.
-	s.RequestRepair(ctx, run.RepairRequest{RunID: id, Reason: "the run was terminated", After: run.WriteLag})
+	s.repairs.Request(ctx, run.RepairRequest{RunID: id, Reason: "the run was terminated", After: run.WriteLag})
 	s.changes.Notify(id)
 	return r, nil
 }
@@ -175,7 +200,7 @@ func (s *Service) closed(ctx context.Context, r run.Run, c Control) error {
 	}
 	if !r.Status.Terminal() {
 		const reason = "the run has ended in Temporal, and its end is not written"
-		s.RequestRepair(ctx, run.RepairRequest{RunID: r.ID, Reason: reason, Behind: true})
+		s.repairs.Request(ctx, run.RepairRequest{RunID: r.ID, Reason: reason, Behind: true})
 	}
 	return refusal(c, r, apperror.RunEnded)
 }

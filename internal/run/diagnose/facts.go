@@ -165,6 +165,8 @@ type Facts struct {
 type Poller struct {
 	Identity   string
 	LastAccess time.Time
+	// Isolations are how a runner isolates the kinds of programs that it executes; nil where it has not reported them.
+	Isolations map[string]string
 }
 
 // Polls reports whether the poller has polled within [PollCycle].

@@ -349,7 +349,8 @@ func TestDeadPollersDoNotCount(t *testing.T) {
 		}
 	}
 	p := diagnose.CountPollers(
-		[]diagnose.Poller{{"a", ago(4 * time.Minute)}, {"b", ago(2 * time.Minute)}, {"live", ago(0)}}, workers, now)
+		[]diagnose.Poller{{Identity: "a", LastAccess: ago(4 * time.Minute)}, {Identity: "b", LastAccess: ago(2 * time.Minute)},
+			{Identity: "live", LastAccess: ago(0)}}, workers, now)
 	require.Equal(t, diagnose.Pollers{Alive: 1, StaleBy: "b", StaleAt: ago(2 * time.Minute)}, p, "the last one is named")
 }
 

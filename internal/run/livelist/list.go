@@ -259,10 +259,10 @@ func (l *list) record(ctx context.Context, rows []run.Run) error {
 func (l *list) mayHaveMatched(r run.Run) bool {
 	f := l.filter
 	open := slices.ContainsFunc(f.Statuses, func(s run.Status) bool { return !s.Terminal() })
-	if l.next == nil || !open && len(f.Stuck) == 0 {
+	if l.next == nil || !open && len(f.Stuck) == 0 && f.Waiting == "" {
 		return false
 	}
-	f.Statuses, f.Stuck = nil, nil
+	f.Statuses, f.Stuck, f.Cause, f.Waiting = nil, nil, "", ""
 	return f.Matches(r)
 }
 

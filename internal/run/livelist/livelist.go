@@ -69,7 +69,7 @@ func New(store Store, changes *pubsub.Notifier) *Lists {
 	return &Lists{store: store, changes: changes, lists: map[string]*list{}}
 }
 
-// Query selects a list. The filter is one that [run.Service.Checked] has returned, of one project; its limit is the
+// Query selects a list. The filter is one that [read.Reader.Checked] has returned, of one project; its limit is the
 // size of the first page, at most [MaxRows].
 type Query struct {
 	// Owner is the ID of the token that watches; empty: that of no token.

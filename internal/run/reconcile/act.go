@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 )
 
 // maxCompares limits how often one run is compared at a time: a row that was just rewritten may be behind again.
@@ -93,10 +94,10 @@ func (p *pass) startAgain(ctx context.Context, row run.Run) error {
 		return nil
 	}
 	if refusal := p.r.starter.StartAccepted(ctx, row); refusal != nil {
-		if run.Classify(refusal) != run.RefusedForGood {
+		if start.Classify(refusal) != start.RefusedForGood {
 			return refusal
 		}
-		runError := run.NotStartedError(refusal)
+		runError := start.NotStartedError(refusal)
 		c.Kind, c.Detail = run.CorrectionNotStarted, runError.Detail
 		return p.finishMissing(ctx, row, c, runError, audit.RunStartRefused)
 	}

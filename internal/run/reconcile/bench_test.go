@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -264,7 +265,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 
 // restart replaces the reconciler by a new one.
 func (b *bench) restart() {
-	runs := run.NewService(b.store, b.engine, nil, nil, b.changes, run.Options{StartTimeout: startTimeout, Now: time.Now})
+	runs := start.New(b.store, b.engine, nil, nil, b.changes, start.Options{StartTimeout: startTimeout, Now: time.Now})
 	b.Reconciler = reconcile.New(b.store, b.engine, runs, reconcile.Options{
 		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes,
 		Imports:   migrate.New(b.store.Store, config.Migration{}, nil).Rows(),

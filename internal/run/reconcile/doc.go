@@ -15,7 +15,7 @@
 // and written to the audit log, except where a row was merely behind or nothing of Signalbox was changed.
 //
 // The reconciler ends no execution, and starts only runs that were requested. It ignores runs in Signalbox's own
-// queues. The other parts of the package are [Repairer], [Queue] and [Admission].
+// queues. The other part of the package is [Repairer].
 //
 // # Verdict
 //
@@ -28,6 +28,7 @@
 //
 // Facts come in stages, and each stage may change the verdict. Whether a run that Temporal does not have is lost
 // depends on whether this is the Temporal that holds the runs, see [run.ComparePlacement].
+//
 // # Repairs
 //
 // [Repairer] updates rows that are behind Temporal: a process crashed between Temporal's acceptance and its write, or a
@@ -42,32 +43,4 @@
 // behind. Each attempt has a deadline; its writes stay, and the next attempt continues after the last completely
 // written execution. Failed attempts are repeated with increasing delays, so that a run that cannot be rebuilt does not
 // delay others.
-//
-// # Queue
-//
-// [Queue] starts the runs that were accepted while Temporal was unavailable or no live worker served their project, in
-// order of acceptance, and fails those that have waited too long. It skips a run while its project has no worker. One
-// elected process of all those on a store does this at a time.
-//
-//	q := reconcile.NewQueue(service, store, changes, options)   // as given to the service
-//	err := q.Start(ctx)
-//	q.Wake()                                                    // Temporal is available again
-//	err = q.Stop(ctx)
-//
-// Runs that are created once Temporal is available again do not wait behind the queue: the order holds among the queued
-// runs. A run that left the queue or the admission is `queued: starting` until Temporal has it. After a crash or a lost
-// answer the reconciler or the queue starts it again, which has no effect if it has started already.
-//
-// # Admission
-//
-// [Admission] starts the runs that wait for a slot of their project's concurrency limit, in order of acceptance.
-//
-//	a := reconcile.NewAdmission(service, slots, rows, changes, options)   // as given to the service
-//	store.OnAdmissible(a.Wake)
-//	err := a.Start(ctx)
-//	err = a.Stop(ctx)
-//
-// The store decides which run gets a slot, so any number of processes may do this. The process that is notified first
-// of the end of a run starts the next run; each process polls every two seconds for missed notifications. While
-// Temporal is unavailable no run is admitted: waiting runs keep their order, and slots stay free.
 package reconcile

@@ -31,7 +31,7 @@ const (
 	lockName = "reconciler"
 )
 
-// Starter starts stored runs in Temporal, as [run.Service] does.
+// Starter starts stored runs in Temporal, as [start.Service] does.
 type Starter interface {
 	StartAccepted(ctx context.Context, r run.Run) error
 }

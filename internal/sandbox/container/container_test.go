@@ -16,13 +16,14 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/sandbox/container"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/container/enginetest"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
 func options(socket string) container.Options {
 	return container.Options{
 		Socket: socket, Images: []string{"signalbox/test:*"}, MaxImage: 1 << 30, Network: "none", User: "65534:65534",
-		Memory: 64 << 20, Processes: 24, Processors: 1, Disk: 4 << 20,
+		Limits: limit.Limits{Memory: 64 << 20, Processes: 24, Processors: 1, Disk: 4 << 20},
 	}
 }
 

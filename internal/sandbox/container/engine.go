@@ -23,6 +23,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 )
 
 // Options configure an engine.
@@ -41,14 +43,9 @@ type Options struct {
 	Ports bool
 	// User is the user and the group of containers, as numbers.
 	User string
-	// Memory bounds the memory of a container, in bytes.
-	Memory int64
-	// Processes bounds the processes and threads of a container.
-	Processes int
-	// Processors bounds the processor time of a container, in processors.
-	Processors int
-	// Disk bounds the files that a container writes, in bytes.
-	Disk int64
+	// Limits bound each container; all but Output and Time, which bound the context of Run, are needed. Its Network has no
+	// meaning: Network is the widest one.
+	Limits limit.Limits
 }
 
 // Refusal is the error of a program that the options do not allow, or that cannot be executed as it is.

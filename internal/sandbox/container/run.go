@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
@@ -41,6 +42,8 @@ type Program struct {
 	Arguments   []string
 	Environment map[string]string
 	Stdin       string
+	// Limits are further limits of this container.
+	Limits limit.Limits
 	// Name is the name of the container; empty for one that the engine chooses.
 	Name string
 	// Ports are the ports of the container, by those of the host.
@@ -239,11 +242,16 @@ func (e *Engine) remove(ctx context.Context, id string) error {
 
 // settings returns the request that creates a container.
 func (e *Engine) settings(ctx context.Context, image string, p Program) (map[string]any, error) {
+	limits := e.opts.Limits.Within(p.Limits)
+	network := e.opts.Network
+	if p.Limits.Network != "" && p.Limits.Network != limit.Host {
+		network = networkNone // the engine has no other network through which nothing is reached directly
+	}
 	binds, err := e.binds(p.Volumes)
 	if err != nil {
 		return nil, err
 	}
-	exposed, published, err := e.ports(p.Ports)
+	exposed, published, err := e.ports(p.Ports, network)
 	if err != nil {
 		return nil, err
 	}
@@ -254,20 +262,20 @@ func (e *Engine) settings(ctx context.Context, image string, p Program) (map[str
 	if text := strings.Join(slices.Concat(variables, p.Entrypoint, p.Arguments), ""); strings.Contains(text, "\x00") {
 		return nil, refuse("an argument, a variable or the code has a zero byte")
 	}
-	limit := func(name string, most int64) map[string]any {
+	bound := func(name string, most int64) map[string]any {
 		return map[string]any{"Name": name, "Soft": most, "Hard": most}
 	}
 	settings := map[string]any{
 		"Image": image, "Cmd": p.Arguments, "Env": variables, "User": e.opts.User, "Labels": labels(ctx, p),
 		"AttachStdin": true, "AttachStdout": true, "AttachStderr": true, "OpenStdin": true, "StdinOnce": true,
-		"ExposedPorts": exposed, "NetworkDisabled": e.opts.Network == networkNone,
+		"ExposedPorts": exposed, "NetworkDisabled": network == networkNone,
 		"HostConfig": map[string]any{
-			"NetworkMode": e.opts.Network, "Binds": binds, "PortBindings": published, "ReadonlyRootfs": true,
-			"Tmpfs":   map[string]string{"/tmp": "rw,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(e.opts.Disk, 10)},
+			"NetworkMode": network, "Binds": binds, "PortBindings": published, "ReadonlyRootfs": true,
+			"Tmpfs":   map[string]string{"/tmp": "rw,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(limits.Disk, 10)},
 			"CapDrop": []string{"ALL"}, "SecurityOpt": []string{"no-new-privileges"}, "IpcMode": "private",
-			"Memory": e.opts.Memory, "MemorySwap": e.opts.Memory, "PidsLimit": e.opts.Processes,
-			"NanoCpus": int64(e.opts.Processors) * int64(time.Second), "ShmSize": sharedBytes,
-			"Ulimits":   []any{limit("core", 0), limit("nofile", openFiles), limit("fsize", e.opts.Disk)},
+			"Memory": limits.Memory, "MemorySwap": limits.Memory, "PidsLimit": limits.Processes,
+			"NanoCpus": int64(limits.Processors * float64(time.Second)), "ShmSize": sharedBytes,
+			"Ulimits":   []any{bound("core", 0), bound("nofile", openFiles), bound("fsize", limits.Disk)},
 			"LogConfig": map[string]any{"Type": "none"},
 		},
 	}
@@ -310,9 +318,9 @@ func (e *Engine) binds(volumes map[string]string) ([]string, error) {
 }
 
 // ports returns the ports of a container that are exposed, and where they are published.
-func (e *Engine) ports(ports map[string]string) (exposed map[string]any, published map[string]any, err error) {
-	if len(ports) > 0 && (!e.opts.Ports || e.opts.Network == networkNone) {
-		return nil, nil, refuse("runner.containers.ports of the runner does not allow to publish ports")
+func (e *Engine) ports(ports map[string]string, network string) (exposed map[string]any, published map[string]any, err error) {
+	if len(ports) > 0 && (!e.opts.Ports || network == networkNone) {
+		return nil, nil, refuse("runner.containers.ports of the runner, or the network of the project, does not allow to publish ports")
 	}
 	exposed, published = map[string]any{}, map[string]any{}
 	for host, inside := range ports {

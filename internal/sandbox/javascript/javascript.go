@@ -16,6 +16,7 @@
 package javascript
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -76,6 +77,8 @@ type Program struct {
 	Output *output.Streams
 	// Time bounds the time by the clock, which is processor time as long as processors are free.
 	Time time.Duration
+	// Memory is a further bound of the heap, in bytes. 0: only that of the engine.
+	Memory int64
 }
 
 // ErrTime is the error of a program that was ended at its time limit.
@@ -192,7 +195,7 @@ func (e *Engine) execute(ctx context.Context, x *execution, p Program) error {
 	}
 	defer func() { _ = module.Close(context.WithoutCancel(ctx)) }() // it holds memory alone
 	vm := &machine{ctx: ctx, module: module}
-	if err := vm.open(e.memory); err != nil {
+	if err := vm.open(min(e.memory, cmp.Or(p.Memory, e.memory))); err != nil {
 		return err
 	}
 	setup := vm.eval("("+bootstrap+")("+quoted(string(input))+")", "signalbox", 0)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 )
 
 const (
@@ -21,11 +23,14 @@ const (
 // systemFiles are the files beside the programs and libraries of the host that programs need.
 var systemFiles = []string{"/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"} //nolint:gochecknoglobals // a constant
 
-// networkFiles are those that programs with a network need in addition.
-var networkFiles = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ca-certificates"} //nolint:gochecknoglobals // a constant
+// resolverFiles are those that programs need to resolve names, and certificateFiles those to check servers.
+var (
+	resolverFiles    = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"}         //nolint:gochecknoglobals // a constant
+	certificateFiles = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ca-certificates"} //nolint:gochecknoglobals // a constant
+)
 
 // arguments returns the options of bubblewrap.
-func (s *Sandbox) arguments(environment map[string]string) []string {
+func (x *execution) arguments(environment map[string]string) []string {
 	list := []string{
 		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
 		"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv",
@@ -33,9 +38,12 @@ func (s *Sandbox) arguments(environment map[string]string) []string {
 		"--ro-bind", "/usr", "/usr",
 	}
 	files := systemFiles
-	if s.opts.Network {
-		files = slices.Concat(files, networkFiles)
-	} else {
+	switch x.limits.Network {
+	case limit.Host:
+		files = slices.Concat(files, resolverFiles, certificateFiles)
+	case limit.Guarded: // the command begins in a network namespace
+		files = slices.Concat(files, certificateFiles)
+	default:
 		list = append(list, "--unshare-net")
 	}
 	for _, folder := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
@@ -53,7 +61,7 @@ func (s *Sandbox) arguments(environment map[string]string) []string {
 		list = append(list, "--ro-bind-try", source, file)
 	}
 	list = append(list, "--proc", "/proc", "--dev", "/dev", "--size", strconv.Itoa(sharedBytes), "--tmpfs", "/dev/shm",
-		"--remount-ro", "/dev", "--size", strconv.FormatInt(s.opts.Disk, 10), "--tmpfs", work, "--chdir", work,
+		"--remount-ro", "/dev", "--size", strconv.FormatInt(x.limits.Disk, 10), "--tmpfs", work, "--chdir", work,
 		"--remount-ro", "/")
 	for name, value := range environment {
 		list = append(list, "--setenv", name, value)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 )
 
 const (
@@ -78,7 +80,7 @@ func openGroups() (*groups, error) {
 	}
 	g.removeLeft()
 	// The attempt shows whether this process may make groups.
-	attempt, err := g.make(newName(), Options{Memory: 1 << 30, Processes: 1, Processors: 1})
+	attempt, err := g.make(newName(), limit.Limits{Memory: 1 << 30, Processes: 1, Processors: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +197,7 @@ func (g *groups) all() []string {
 }
 
 // make makes a group with the limits of a command.
-func (g *groups) make(name string, o Options) (*group, error) {
+func (g *groups) make(name string, o limit.Limits) (*group, error) {
 	made := &group{}
 	for _, folder := range g.all() {
 		path := filepath.Join(folder, name)
@@ -205,16 +207,17 @@ func (g *groups) make(name string, o Options) (*group, error) {
 		}
 		made.folders = append(made.folders, path)
 	}
+	quota := int64(o.Processors * period)
 	settings := map[string][][2]string{
 		"memory": {{"memory.max", text(o.Memory)}, {"memory.swap.max", "0"}, {"memory.oom.group", "1"}},
 		"pids":   {{"pids.max", text(o.Processes + ownProcesses)}},
-		"cpu":    {{"cpu.max", fmt.Sprintf("%d %d", o.Processors*period, period)}},
+		"cpu":    {{"cpu.max", fmt.Sprintf("%d %d", quota, period)}},
 	}
 	if !g.unified {
 		settings["memory"] = [][2]string{
 			{"memory.limit_in_bytes", text(o.Memory)}, {"memory.memsw.limit_in_bytes", text(o.Memory)},
 		}
-		settings["cpu"] = [][2]string{{"cpu.cfs_period_us", text(period)}, {"cpu.cfs_quota_us", text(o.Processors * period)}}
+		settings["cpu"] = [][2]string{{"cpu.cfs_period_us", text(period)}, {"cpu.cfs_quota_us", text(quota)}}
 	}
 	for controller, list := range settings {
 		for _, setting := range list {

@@ -17,6 +17,12 @@
 // Control groups bound memory, processes and processor time of all processes of a command together, where this process
 // may create control groups. Resource limits bound each process in any case. See [Sandbox.Groups].
 //
+// # Network
+//
+// A command has no network, that of the host, or a guarded one: a network namespace in which only a proxy for HTTP
+// answers, which this process serves. A program that uses a guarded network begins its main function with
+// [PrepareNetwork].
+//
 // # End
 //
 // The command ends with all processes that it started, when it exits, when its context ends, and when this process ends
@@ -32,6 +38,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +50,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
@@ -104,6 +112,9 @@ func New(ctx context.Context, o Options) (*Sandbox, error) {
 // Groups reports whether control groups bound the commands, and why not.
 func (s *Sandbox) Groups() (bool, string) { return s.groups != nil, s.reason }
 
+// Isolation returns the isolation of commands.
+func (s *Sandbox) Isolation() string { return s.opts.Isolation }
+
 // Has reports whether commands find a program of this name.
 func (s *Sandbox) Has(name string) bool {
 	for folder := range strings.SplitSeq(Path, ":") {
@@ -144,10 +155,13 @@ func (s *Sandbox) Run(ctx context.Context, p Program) (int, error) {
 			return 0, ErrZero // also because zero bytes separate the options of bubblewrap
 		}
 	}
+	if n := p.Limits.Network; s.opts.Isolation == None && n != "" && n != limit.Host {
+		return 0, ErrNetwork
+	}
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
 	}
-	x := &execution{sandbox: s, program: p, name: newName()}
+	x := &execution{sandbox: s, program: p, limits: s.opts.Limits.Within(p.Limits), name: newName()}
 	defer x.close()
 	if err := x.prepare(ctx); err != nil {
 		return 0, fmt.Errorf("preparing the isolation of a program: %w", err)
@@ -166,23 +180,34 @@ func (s *Sandbox) Run(ctx context.Context, p Program) (int, error) {
 type execution struct {
 	sandbox *Sandbox
 	program Program
-	name    string // of its control group, its folder, and in the environment of its first process
-	group   *group // nil: without control groups
-	folder  string // of a command without isolation
+	limits  limit.Limits // those of the sandbox and of the program
+	name    string       // of its control group, its folder, and in the environment of its first process
+	group   *group       // nil: without control groups
+	folder  string       // of a command without isolation
 	files   []*os.File
 	status  *os.File // what bubblewrap reports
 	cmd     *exec.Cmd
+	// network is the connection to the process that prepares a guarded network; nil without one. stopProxy ends its proxy.
+	network   *net.UnixConn
+	stopProxy func()
 }
 
 // prepare makes the control groups, the files and the command line.
 func (x *execution) prepare(ctx context.Context) (err error) {
 	s := x.sandbox
 	if s.groups != nil {
-		if x.group, err = s.groups.make(x.name, s.opts); err != nil {
+		if x.group, err = s.groups.make(x.name, x.limits); err != nil {
 			return err
 		}
 	}
 	environment := map[string]string{"PATH": Path, "LANG": "C.UTF-8", "HOME": work}
+	guarded := s.opts.Isolation == Bubblewrap && x.limits.Network == limit.Guarded
+	if guarded && s.opts.Proxy == nil {
+		return errors.New("this sandbox has no proxy for a guarded network")
+	}
+	if guarded {
+		maps.Copy(environment, proxyVariables())
+	}
 	maps.Copy(environment, x.program.Environment)
 	if s.opts.Isolation == None {
 		x.folder = filepath.Join(os.TempDir(), x.name)
@@ -208,7 +233,7 @@ func (x *execution) prepare(ctx context.Context) (err error) {
 		extra = append(extra, report...)
 		command = append(command, s.bubblewrap, "--args", "4", "--seccomp", "5", "--json-status-fd", "6", "--")
 	}
-	command = slices.Concat(command, s.limits(ctx), x.program.Command)
+	command = slices.Concat(command, x.resourceLimits(ctx), x.program.Command)
 	x.cmd = exec.Command("/bin/sh", command...) //nolint:gosec,noctx // run ends it
 	x.cmd.Env = []string{"PATH=" + Path, marker + "=" + x.name}
 	if s.opts.Isolation == None {
@@ -224,12 +249,19 @@ func (x *execution) prepare(ctx context.Context) (err error) {
 	if s.opts.Isolation == Bubblewrap && os.Geteuid() == 0 {
 		x.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
+	if guarded {
+		theirs, err := x.guard()
+		if err != nil {
+			return err
+		}
+		x.cmd.ExtraFiles = append(x.cmd.ExtraFiles, theirs)
+	}
 	return nil
 }
 
 // bubblewrap returns the files that bubblewrap reads and writes: its arguments, the filter, and its report.
 func (x *execution) bubblewrap(environment map[string]string) ([]*os.File, error) {
-	arguments, err := memory("arguments", []byte(strings.Join(x.sandbox.arguments(environment), "\x00")+"\x00"))
+	arguments, err := memory("arguments", []byte(strings.Join(x.arguments(environment), "\x00")+"\x00"))
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +317,11 @@ func (x *execution) run(ctx context.Context) (int, error) {
 	}
 	stop := context.AfterFunc(ctx, x.kill)
 	defer stop()
-	if err := x.begin(); err != nil {
+	err := x.serve(ctx)
+	if err == nil {
+		err = x.begin()
+	}
+	if err != nil {
 		x.kill()
 		<-done
 		return 0, err
@@ -355,6 +391,9 @@ func (x *execution) reported(code int) (int, error) {
 
 // close removes what the command had.
 func (x *execution) close() {
+	if x.stopProxy != nil {
+		x.stopProxy()
+	}
 	for _, f := range x.files {
 		_ = f.Close()
 	}

@@ -22,11 +22,17 @@ func New(context.Context, Options) (*Sandbox, error) { return nil, errSystem }
 // Groups reports that there are none.
 func (*Sandbox) Groups() (bool, string) { return false, errSystem.Error() }
 
+// Isolation returns none.
+func (*Sandbox) Isolation() string { return None }
+
 // Has reports that there is no program.
 func (*Sandbox) Has(string) bool { return false }
 
 // Try returns an error.
 func (*Sandbox) Try(context.Context, ...string) error { return errSystem }
+
+// PrepareNetwork returns at once.
+func PrepareNetwork() {}
 
 // Run returns an error.
 func (*Sandbox) Run(context.Context, Program) (int, error) { return 0, errSystem }

@@ -17,12 +17,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
 )
 
 func options(isolation string) process.Options {
-	return process.Options{Isolation: isolation, Memory: 96 << 20, Processes: 24, Processors: 1, Disk: 16 << 20}
+	return process.Options{Isolation: isolation, Limits: limit.Limits{
+		Memory: 96 << 20, Processes: 24, Processors: 1, Disk: 16 << 20, Network: limit.None,
+	}}
 }
 
 func newSandbox(t *testing.T, o process.Options) *process.Sandbox {
@@ -133,7 +136,7 @@ func TestNetworkOfTheHost(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	o := options(process.Bubblewrap)
-	o.Network = true
+	o.Limits.Network = limit.Host
 	r, err := run(t.Context(), newSandbox(t, o), process.Program{Command: []string{"python3", "-c",
 		fmt.Sprintf(`import socket; socket.create_connection(("127.0.0.1", %d)); print("connected")`,
 			listener.Addr().(*net.TCPAddr).Port)}})
@@ -179,6 +182,31 @@ func TestBombs(t *testing.T) {
 			require.Contains(t, r.Stderr, c.stderr)
 		})
 	}
+}
+
+// A program may have limits below those of the sandbox; higher ones do not count.
+func TestLimitsOfOneProgram(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t, options(process.Bubblewrap))
+	p := shell(`ulimit -a | grep -E 'file.size|process'; df -k /tmp | tail -1; dd if=/dev/zero of=/tmp/a bs=1M count=2; exit 9`)
+	p.Limits = limit.Limits{Processes: 4, Disk: 1 << 20, Processors: 0.2, Memory: 1 << 40, Network: limit.Host}
+	r, err := run(t.Context(), s, p)
+	require.NoError(t, err)
+	require.Contains(t, r.Stdout, " 1024 ", "the folder has 1 MiB")
+	require.Equal(t, 9, r.Code, "%v", r)
+	p = process.Program{Command: []string{"python3", "-c", "a = bytearray(40 << 20)"}, Limits: limit.Limits{Memory: 24 << 20}}
+	r, err = run(t.Context(), s, p)
+	if grouped, _ := s.Groups(); grouped {
+		require.ErrorIs(t, err, process.ErrMemory)
+	} else {
+		require.NoError(t, err)
+		require.NotZero(t, r.Code)
+	}
+	p = shell(`ls /sys/class/net /etc/resolv.conf`)
+	p.Limits.Network = limit.Host
+	r, err = run(t.Context(), s, p)
+	require.NoError(t, err)
+	require.NotZero(t, r.Code, "a program does not get a wider network: %s", r.Stdout)
 }
 
 // processes returns how many processes have a text in their command line.

@@ -109,8 +109,9 @@ func ByCode(f run.Filter) (string, []any) {
 		w.String() + ` GROUP BY v.code`, w.Args
 }
 
-// codes adds the condition on the code of a verdict.
+// codes adds the conditions on the code and the cause of a verdict.
 func codes(w *sqlrow.Where, f run.Filter) {
+	w.IsText("v.cause", f.Cause)
 	if len(f.Stuck) == 0 || f.AnyCode() {
 		return
 	}

@@ -42,6 +42,8 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 		hits = []string{narrow(&w, f, from, page)}
 	case s.fewEnded:
 		hits = []string{endedIn(&w, f, page)}
+	case len(s.words) > 0:
+		hits = found(&w, f, s, page)
 	case s.few:
 		hits = []string{sorted(&w, f, page, ``, `id`, `request_id`, endOfID)}
 	case s.timed:
@@ -58,7 +60,7 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 	case s.label != "" && !s.fewOthers:
 		hits = []string{labelled(&w, f, s.label, page)}
 	case f.Text == "" && len(f.Statuses) == 0 && f.Workflow == "" && f.Trigger == "" && f.ErrorType == "" &&
-		!f.EndsMatter():
+		f.Waiting == "" && !f.EndsMatter():
 		conditions(&w, f, "created_at", "id")
 		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
 	default:
@@ -102,6 +104,8 @@ func indexScan(w *sqlrow.Where, f run.Filter, page string, byID bool) []string {
 		statuses = []run.Status{run.Failed, run.TimedOut, run.Canceled, run.Terminated} // no others have an error
 	case f.EndsMatter():
 		statuses = run.EndedStatuses()
+	case f.Waiting != "":
+		statuses = []run.Status{run.Waiting} // no others wait for something
 	case f.Workflow != "" || f.Trigger != "":
 		// In the indexes by workflow and by trigger the status precedes the time.
 		statuses = run.Statuses()
@@ -156,6 +160,7 @@ func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
 	textCondition(&of, f)
 	all := sqlrow.Where{Args: of.Args}
 	all.IsText("v.project", f.Project)
+	all.IsText("v.cause", f.Cause)
 	orderConditions(&all, f, "v.created_at", "v.run_id")
 	all.Conditions = append(all.Conditions,
 		`COALESCE((SELECT runs.sequence FROM runs`+of.String()+`) = v.sequence, FALSE)`)
@@ -222,13 +227,13 @@ const endOfID = `substr(runs.id, 29)`
 // has returns the condition that a column of runs begins with a text or, for endOfID, that the ID ends with it.
 func has(w *sqlrow.Where, column, text string) string {
 	if column == endOfID {
-		return ends(w, text)
+		return EndsWith(w, text)
 	}
 	return begins(w, column, text)
 }
 
-// ends returns the condition of [run.EndsID].
-func ends(w *sqlrow.Where, text string) string {
+// EndsWith returns the condition of [run.EndsID].
+func EndsWith(w *sqlrow.Where, text string) string {
 	if len(text) < run.EndLength || len(text) > run.IDLength {
 		return `1 = 0`
 	}
@@ -240,7 +245,7 @@ func ends(w *sqlrow.Where, text string) string {
 func textCondition(w *sqlrow.Where, f run.Filter) {
 	if f.Text != "" {
 		w.Conditions = append(w.Conditions, `(`+begins(w, "id", f.Text)+` OR `+begins(w, "request_id", f.Text)+
-			` OR `+ends(w, f.Text)+`)`)
+			` OR `+EndsWith(w, f.Text)+`)`)
 	}
 }
 
@@ -269,6 +274,11 @@ func rowConditions(w *sqlrow.Where, f run.Filter) {
 		}
 	}
 	hasLabels(w, f.Labels)
+	hasTerms(w, f)
+	if f.Waiting != "" {
+		w.Is("runs.waiting_kind", "=", f.Waiting)
+		w.Conditions = append(w.Conditions, `runs.waiting_kind <> ''`)
+	}
 	if f.Retrying != "" {
 		w.Conditions = append(w.Conditions,
 			`COALESCE((SELECT 1 FROM steps t WHERE `+retried(w, f.Retrying)+` LIMIT 1), 0) = 1`)

@@ -80,6 +80,8 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 		w.Args = ends.Args
 		rows = `SELECT e.id AS run_id FROM runs e` + ends.String()
 		f.EndedSince, f.EndedUntil = time.Time{}, time.Time{}
+	case len(s.words) > 0 && !manyFound(s.words):
+		rows = foundRows(w, *f, s.words)
 	case s.few:
 		rows = `SELECT runs.id AS run_id FROM runs WHERE ` + begins(w, "id", f.Text)
 		for _, column := range []string{"request_id", endOfID} {

@@ -37,6 +37,9 @@ type Spread struct {
 	label                  string
 	fewLabelled, fewOthers bool
 
+	// words are what the runs are found by, where the filter has any.
+	words []foundBy
+
 	// fewEnded: so few runs ended in the filter's period of ends that they can be sorted.
 	fewEnded bool
 }
@@ -49,7 +52,10 @@ func SpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Filter) 
 	if s, err = labelSpread(ctx, c, f); err != nil || s.fewLabelled {
 		return s, err
 	}
-	if s.fewEnded, err = fewEnded(ctx, c, f, fewMatches); err != nil || s.fewEnded || f.Text == "" {
+	if s.fewEnded, err = fewEnded(ctx, c, f, fewMatches); err != nil || s.fewEnded {
+		return s, err
+	}
+	if s.words, err = wordSpread(ctx, c, f); err != nil || len(s.words) > 0 || f.Text == "" {
 		return s, err
 	}
 	few := func(where string, args ...any) (bool, error) {

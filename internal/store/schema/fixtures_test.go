@@ -258,6 +258,18 @@ func fixtures() map[int64]fixture {
 		insert: []string{`UPDATE projects SET images = '["alpine:*"]' WHERE name = 'shop'`},
 		want:   map[string]string{`SELECT images FROM projects WHERE name = 'shop'`: `["alpine:*"]`},
 	}, 8: {
+		insert: []string{`UPDATE projects SET program_limits = '{"processes":4}' WHERE name = 'shop'`},
+		want:   map[string]string{`SELECT program_limits FROM projects WHERE name = 'shop'`: `{"processes":4}`},
+	}, 9: {
+		insert: []string{
+			`INSERT INTO run_terms (run_id, term, kinds, project, created_at) VALUES ('r1', 'order', 3, 'shop', 5)`,
+			`INSERT INTO workflow_tasks (project, workflow, pointer, name) VALUES ('shop', 'a/order', '/do/0', 'pay')`,
+		},
+		want: map[string]string{
+			`SELECT kinds FROM run_terms WHERE run_id = 'r1' AND term = 'order'`: "3",
+			`SELECT name FROM workflow_tasks WHERE workflow = 'a/order'`:         "pay",
+		},
+	}, 10: {
 		insert: []string{`UPDATE projects SET active_at = 70, parked_at = 71 WHERE name = 'shop'`},
 		want: map[string]string{
 			`SELECT parked_at - active_at FROM projects WHERE name = 'shop'`:                                              "1",

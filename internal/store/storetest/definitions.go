@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/function"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -69,6 +71,8 @@ func testUpdateProject(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	p := project.Project{Name: "shop", Description: "sells", CreatedAt: at(1)}
 	require.NoError(t, s.CreateProject(ctx, p, entry(audit.ProjectCreate, "shop", "shop")))
+	limits := limit.Limits{Memory: 1 << 26, Processes: 9, Processors: 0.25, Disk: 1, Output: 2, Time: time.Minute,
+		Network: limit.Guarded}
 	for _, tt := range []struct {
 		change project.Change
 		want   project.Project
@@ -87,8 +91,12 @@ func testUpdateProject(t *testing.T, open Opener) {
 		{project.Change{Images: &[]string{"alpine:*"}},
 			project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true, Runners: []string{},
 				Images: []string{"alpine:*"}}}},
+		{project.Change{ProgramLimits: &limits},
+			project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true, Runners: []string{},
+				Images: []string{"alpine:*"}, ProgramLimits: limits}}},
 		{
-			project.Change{Description: new("it's back"), MaxSteps: new(int64(0)), EndPoison: new(false), Images: &[]string{}},
+			project.Change{Description: new("it's back"), MaxSteps: new(int64(0)), EndPoison: new(false), Images: &[]string{},
+				ProgramLimits: &limit.Limits{}},
 			project.Project{Description: "it's back", Settings: project.Settings{Runners: []string{}, Images: []string{}}},
 		},
 	} {
@@ -100,7 +108,7 @@ func testUpdateProject(t *testing.T, open Opener) {
 		require.NoError(t, err)
 		require.Equal(t, tt.want, got)
 	}
-	require.Len(t, audited(t, s, "shop"), 8)
+	require.Len(t, audited(t, s, "shop"), 9)
 
 	_, err := s.UpdateProject(ctx, "none", project.Change{EndPoison: new(true)},
 		entry(audit.ProjectUpdate, "none", "none"))

@@ -18,7 +18,7 @@ import (
 func conditions() []string {
 	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Stuck", "Trigger",
 		"Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "StartedByBatchID", "Labels",
-		"EndedSince", "EndedUntil", "ErrorType", "Retrying"}
+		"EndedSince", "EndedUntil", "ErrorType", "Retrying", "ErrorText", "FailedTask", "Words", "Waiting", "Cause"}
 }
 
 // testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows,
@@ -88,13 +88,16 @@ func testFilterMatches(t *testing.T, open Opener) {
 		"Labels":     {Labels: map[string]string{"order": "4711"}},
 		"EndedSince": {EndedSince: failed.EndedAt}, "EndedUntil": {EndedUntil: failed.EndedAt.Add(time.Microsecond)},
 		"ErrorType": {ErrorType: failed.Error.Type}, "Retrying": {Retrying: run.AnyTask},
+		"ErrorText": {ErrorText: run.ErrorWords(failed.Error)[0]}, "FailedTask": {FailedTask: run.FailedTask(failed.Error)},
+		"Words": {Words: "4711"}, "Waiting": {Waiting: run.WaitingTimer},
+		"Cause": {Cause: run.Panic, Stuck: []string{run.AnyCode}},
 	} {
 		require.False(t, reflect.ValueOf(f).FieldByName(name).IsZero(), name)
 		f.Project, f.Limit = here, len(rows)
 		some := selected(t, s, f)
 		require.Less(t, len(some), len(selected(t, s, run.Filter{Project: here, Limit: len(rows)})), name)
-		none := name == "StartedByBatchID" || name == "Retrying"
-		require.Equal(t, none, len(some) == 0, "%s: the batch started none, and no run retries", name)
+		none := slices.Contains([]string{"StartedByBatchID", "Retrying", "Cause"}, name)
+		require.Equal(t, none, len(some) == 0, "%s: the batch started none, no run retries, and no verdict has a cause", name)
 	}
 	for _, r := range rows {
 		if group := run.FailureGroup(r); group != "" {
@@ -131,6 +134,12 @@ func randomFilter(random *rand.Rand, rows []run.Run) run.Filter {
 			f.ErrorType = failed.Type[random.IntN(2)*(strings.LastIndex(failed.Type, "/")+1):]
 		}
 	})
+	set(func() { f.ErrorText = word(random, run.ErrorWords(pick().Error)) })
+	set(func() { f.FailedTask = run.FailedTask(pick().Error) })
+	set(func() {
+		f.Words = word(random, run.StartWords(pick())) + " " + word(random, append(run.ErrorWords(pick().Error), "shop", "order"))
+	})
+	set(func() { f.Waiting = pick().WaitingKind })
 	set(func() { f.Stuck = []string{run.AnyCode} })
 	set(func() { f.Stuck = []string{run.Codes()[random.IntN(4)], run.Codes()[random.IntN(4)]} })
 	set(func() { f.Trigger = pick().Trigger })
@@ -141,6 +150,15 @@ func randomFilter(random *rand.Rand, rows []run.Run) run.Filter {
 	set(func() { f.Labels = map[string]string{"order": "4711", "none": "x"} })
 	set(func() { f.IDs = []string{pick().ID, pick().ID, pick().ID, "none"} })
 	return f
+}
+
+// word returns the beginning of one of the words; empty if there are none.
+func word(random *rand.Rand, words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	chosen := []rune(words[random.IntN(len(words))])
+	return string(chosen[:1+random.IntN(len(chosen))])
 }
 
 // someLabels returns some of the labels.

@@ -28,6 +28,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/activity"
@@ -66,7 +67,7 @@ type Store interface {
 
 // clusters is the part of the store that records where runs are.
 type clusters interface {
-	run.PlacementStore
+	start.PlacementStore
 	// LeftIn is LeftIn of [control.ClusterReader].
 	LeftIn(ctx context.Context, id string) (run.ClusterID, error)
 	RestoredRows(ctx context.Context, since time.Time) (system.RestoredRows, error)
@@ -76,6 +77,7 @@ type clusters interface {
 type reports interface {
 	Verdicts() *Verdicts
 	Statistics() *runrow.Statistics
+	Search() *store.Search
 	Annotations() *store.Annotations
 	Problems() *store.Problems
 	Views() *store.Views
@@ -142,6 +144,7 @@ type test struct {
 func cases() []test {
 	return []test{
 		{"projects", testProjects},
+		{"search", testSearch},
 		{"update a project", testUpdateProject},
 		{"parking", testParking},
 		{"parked projects with events", testParkedProjectsWithWork},

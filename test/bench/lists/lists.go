@@ -119,7 +119,7 @@ func lists() []list {
 			}
 		}}
 	}
-	return []list{
+	return append([]list{
 		of("newest", 50, func(*signalboxv1.ListRunsRequest) {}),
 		of("oldest first", 50, func(r *signalboxv1.ListRunsRequest) { r.Order = "oldest" }),
 		of("created before a time long ago", 20, func(r *signalboxv1.ListRunsRequest) {
@@ -155,7 +155,31 @@ func lists() []list {
 		}),
 		of("`--text`, a prefix of none", 0, func(r *signalboxv1.ListRunsRequest) { r.Filter.Text = "zzz" }),
 		of("`--request-id`", 1, func(r *signalboxv1.ListRunsRequest) { r.RequestId = "order-77-77" }),
+		of("`--words`, two, one of which all runs have", 1, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Words = "order 777"
+		}),
+		of("`--error-text`, words of all errors", 20, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.ErrorText = "payment refused"
+		}),
+		of("`--waiting event`", 2, func(r *signalboxv1.ListRunsRequest) { r.Filter.Waiting = "event" }),
+	}, searches()...)
+}
+
+// searches are calls of Search, with texts that nothing, few and all runs have.
+func searches() (all []list) {
+	for _, text := range []string{"777", "order 777", "order", "77", "payment refused", "nothing-has-this", "01942"} {
+		all = append(all, search(fmt.Sprintf("search for `%s`", text), text))
 	}
+	return all
+}
+
+func search(name, text string) list {
+	return list{name, func(t platform.T, s *platform.Server) {
+		if _, err := s.Search.Search(t.Context(),
+			connect.NewRequest(&signalboxv1.SearchRequest{Project: platform.DefaultProject, Text: text})); err != nil {
+			t.Fatalf("search for %s: %v", text, err)
+		}
+	}}
 }
 
 // Markdown writes the section's body, one line per call.

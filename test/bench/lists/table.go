@@ -47,9 +47,16 @@ FROM (SELECT i, $3::bigint + i * $4::bigint AS at, lpad(to_hex(($3::bigint + i *
 CASE WHEN i % 50 = 11 THEN 'failed' WHEN i % 100 = 21 THEN 'canceled' WHEN i % 400 = 31 THEN 'queued' WHEN i % 800 = 32 THEN 'running'
 WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_series($1::bigint, $2::bigint - 1) AS i) AS made`,
 		b.rows, size, first().UnixMicro(), apart.Microseconds())
+	b.Do(t, `INSERT INTO run_terms (run_id, term, kinds, project, created_at)
+SELECT id, word, SUM(DISTINCT kind), project, created_at FROM (
+SELECT id, project, created_at, 1 AS kind, unnest(string_to_array(request_id, '-')) AS word FROM runs WHERE created_at >= $1
+UNION ALL SELECT id, project, created_at, 2, unnest(ARRAY['payment', 'refused', '503', 'card' || right(request_id, 2)]) FROM runs
+WHERE created_at >= $1 AND status = 'failed') AS words GROUP BY id, word, project, created_at`,
+		first().UnixMicro()+int64(b.rows)*apart.Microseconds())
 	b.rows = size
 	began := time.Now()
 	b.Do(t, `VACUUM ANALYZE runs`)
+	b.Do(t, `VACUUM ANALYZE run_terms`)
 	var want, have int64
 	if err := b.QueryRow(t.Context(),
 		`SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')`).Scan(&want); err != nil {

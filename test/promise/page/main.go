@@ -1,7 +1,7 @@
-// Command page turns the figures that tests have recorded into docs/promises.md, docs/alerting.md, and the tables of
-// docs/reliability.md.
+// Command page turns the figures that tests have recorded into the tables of docs/reliability.md and into
+// docs/alerting.md.
 //
-//	page -tests . -figures promise/figures.jsonl -out ../docs/promises.md -reliability ../docs/reliability.md -alerts ../docs/alerting.md [NEW]
+//	page -tests . -figures promise/figures.jsonl -reliability ../docs/reliability.md -alerts ../docs/alerting.md [NEW]
 //
 // NEW is a file that tests have written. Its figures replace those of the same tests in the file of all figures, which
 // is kept in the repository: promises are proved in several runs, on several days.
@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -19,35 +18,11 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-const head = `# Promises
-
-For people who decide whether to rely on Signalbox: what it promises, by code, and the figures of the tests of each promise.
-
-Every line of the table is a test that ran at full length against real
-components, each in its own process, on one machine with %d processors, in several runs; during some of them other programs used the
-processors, too. ` + "`make prove`" + ` repeats all of them and writes this page;
-` + "`make test`" + ` runs the same tests with fewer trials and shorter outages. The page ends with
-[what each promise says](#what-each-promise-says).
-
-| promise | what was tried | aim | trials | figure | seed | test |
-|---|---|---|---|---|---|---|
-`
-
-const others = `
-## Not run at full length
-
-These tests record figures of promises, too. ` + "`make test`" + ` runs them short; the command runs them at full length and adds their figures to this page.
-
-| promise | command |
-|---|---|
-`
-
 func main() {
 	var f files
 	flag.StringVar(&f.tests, "tests", "",
 		"folder of the tests that record figures; promises that have none here are listed, too")
 	flag.StringVar(&f.figures, "figures", "", "file of all figures; new ones are written to it")
-	flag.StringVar(&f.out, "out", "", "the page of promises to write")
 	flag.StringVar(&f.reliability, "reliability", "", "the page whose tables are written")
 	flag.StringVar(&f.alerts, "alerts", "", "the page of the times of alerts to write")
 	processors := flag.Int("processors", 0, "processors of the machine, for the page")
@@ -60,7 +35,7 @@ func main() {
 }
 
 // files are the files that the command reads and writes.
-type files struct{ tests, figures, fresh, out, reliability, alerts string }
+type files struct{ tests, figures, fresh, reliability, alerts string }
 
 func (f files) write(processors int) error {
 	all, err := read(f.figures)
@@ -85,17 +60,14 @@ func (f files) write(processors int) error {
 	if err != nil {
 		return err
 	}
-	filled, err := fill(string(tables), all)
+	filled, err := fill(string(tables), all, known, processors)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.reliability, err)
 	}
 	if err := os.WriteFile(f.reliability, []byte(filled), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(f.alerts, []byte(alertsPage(all, processors)), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(f.out, []byte(page(all, processors)+rest(all, known)+meanings()), 0o644)
+	return os.WriteFile(f.alerts, []byte(alertsPage(all, processors)), 0o644)
 }
 
 func read(path string) ([]promise.Figure, error) {
@@ -135,17 +107,6 @@ func newest(all []promise.Figure) []promise.Figure {
 	})
 }
 
-// page lists figures by promise, those of full length only.
-func page(all []promise.Figure, processors int) string {
-	all = newest(all)
-	var b strings.Builder
-	fmt.Fprintf(&b, head, processors)
-	for _, f := range all {
-		b.WriteString(row(f.Promise, f.What, f.Aim, fmt.Sprint(f.Trials), f.Figure, seedOf(f), "`"+f.Test+"`"))
-	}
-	return b.String()
-}
-
 func seedOf(f promise.Figure) string {
 	if f.Seed == 0 {
 		return ""
@@ -159,26 +120,4 @@ func row(cells ...string) string {
 		cells[i] = strings.ReplaceAll(cell, "|", `\|`)
 	}
 	return "| " + strings.Join(cells, " | ") + " |\n"
-}
-
-// rest lists the tests without a figure of full length by promise, each with the command that runs them so; "" if there
-// are none.
-func rest(all []promise.Figure, known map[string][]string) string {
-	var b strings.Builder
-	for _, code := range slices.Sorted(maps.Keys(known)) {
-		missing := slices.DeleteFunc(slices.Clone(known[code]), func(test string) bool {
-			return slices.ContainsFunc(all, func(f promise.Figure) bool {
-				name, _, _ := strings.Cut(f.Test, "/")
-				return f.Full && f.Promise == code && name == test
-			})
-		})
-		if len(missing) == 0 {
-			continue
-		}
-		if b.Len() == 0 {
-			b.WriteString(others)
-		}
-		fmt.Fprintf(&b, "| %s | `make prove RUN='^(%s)'` |\n", code, strings.Join(missing, `\|`))
-	}
-	return b.String()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-func TestPageListsFullRunsOnly(t *testing.T) {
+func TestTablesHaveFullRunsOnly(t *testing.T) {
 	t.Parallel()
-	text := page([]promise.Figure{
+	text := tables([]promise.Figure{
 		{Promise: "P-2", What: "later", Trials: 3, Figure: "2 s", Test: "TestB", Full: true, Seed: 7},
 		{Promise: "P-2", What: "later", Trials: 5, Figure: "3 s", Test: "TestB", Full: true, Seed: 8},
 		{Promise: "P-1", What: "a | b", Aim: "1 s", Trials: 40, Figure: "0.5 s", Test: "TestA", Full: true},
@@ -47,10 +48,10 @@ func TestAlertsHaveTheirOwnPage(t *testing.T) {
 	require.Contains(t, text, "|---|---|---|---|---|---|\n| a disk full | "+
 		"[StoreUnavailable](runbooks/StoreUnavailable.md) | page | 50s | 1m0s | 3m0s |\n"+
 		"| Redis killed | [LeasesUnavailable](runbooks/LeasesUnavailable.md) | page | 1m20s | 1m30s | 3m0s |\n\n")
-	require.NotContains(t, page(all, 2), "R12")
+	require.NotContains(t, tables(all, 2), "R12")
 }
 
-func TestPageListsPromisesWithoutFullLengthFigures(t *testing.T) {
+func TestPromisesWithoutFullLengthFiguresAreListed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(`package a
@@ -66,12 +67,12 @@ func (w world) other(t *testing.T) { record(t, promise.Figure{What: "named elsew
 	figure := func(code, test string, full bool) promise.Figure {
 		return promise.Figure{Promise: code, Test: test, Full: full}
 	}
-	text := rest([]promise.Figure{figure("P-1", "TestB/sqlite", true), figure("P-2", "TestA", false)}, known)
+	text := missing([]promise.Figure{figure("P-1", "TestB/sqlite", true), figure("P-2", "TestA", false)}, known)
 	require.Contains(t, text, "| P-2 | `make prove RUN='^(TestA)'` |\n")
 	require.NotContains(t, text, "P-1")
-	require.Contains(t, rest([]promise.Figure{figure("P-1", "TestBoth", true), figure("P-2", "TestA", true)}, known),
+	require.Contains(t, missing([]promise.Figure{figure("P-1", "TestBoth", true), figure("P-2", "TestA", true)}, known),
 		"| P-1 | `make prove RUN='^(TestB)'` |\n")
-	require.Empty(t, rest([]promise.Figure{figure("P-1", "TestB", true), figure("P-2", "TestA", true)}, known))
+	require.Empty(t, missing([]promise.Figure{figure("P-1", "TestB", true), figure("P-2", "TestA", true)}, known))
 }
 
 func TestNewFiguresReplaceThoseOfTheSameTest(t *testing.T) {
@@ -90,19 +91,22 @@ func TestNewFiguresReplaceThoseOfTheSameTest(t *testing.T) {
 
 func TestTablesOfReliabilityAreReplaced(t *testing.T) {
 	t.Parallel()
-	page := "# Reliability\n" + firstLine + "old\n" + lastLine + "after\n"
+	page := "# Reliability\n" + firstLine + "earlier table\n" + lastLine + "after\n"
 	text, err := fill(page, []promise.Figure{
 		{Promise: "P-D5", What: "owner killed", Aim: "20 s", Trials: 40, Figure: "15 s", Test: "TestOwnerKilled",
-			Full: true}})
+			Full: true}}, map[string][]string{"P-D5": {"TestOwnerKilled", "TestOther"}}, 2)
 	require.NoError(t, err)
-	require.Contains(t, text, "| owner killed | 20 s | 40 | 15 s |  |\n")
+	require.Contains(t, text, "| P-D5 | owner killed | 20 s | 40 | 15 s |  | `TestOwnerKilled` |\n")
+	require.Equal(t, 1, strings.Count(text, "| owner killed |"), "in one table")
+	require.Contains(t, text, "### Other promises\n\nNot run at full length yet.\n")
+	require.Contains(t, text, "| P-D5 | `make prove RUN='^(TestOther)'` |\n")
 	require.Contains(t, text, "### Runs\n\nNot run at full length yet.\n")
-	require.NotContains(t, text, "old")
+	require.NotContains(t, text, "earlier table")
 	require.Contains(t, text, lastLine+"after\n")
-	again, err := fill(text, nil)
+	again, err := fill(text, nil, nil, 2)
 	require.NoError(t, err)
 	require.NotContains(t, again, "owner killed")
-	_, err = fill("# Reliability\n", nil)
+	_, err = fill("# Reliability\n", nil, nil, 2)
 	require.ErrorContains(t, err, "are missing")
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ const (
 	lastLine  = "<!-- End of the generated tables. -->\n"
 )
 
-// distribution is a table of the page: figures of some promises.
+// distribution is a table of the page: figures of some promises, or of all that no other table has.
 type distribution struct {
 	title    string
 	promises []string
@@ -28,35 +29,76 @@ func distributions() []distribution {
 		{"Clean-up of stale dispatchers, eviction of workers", []string{"P-D6", "P-D7"}},
 		{"Connection and reconnection", []string{"P-C1", "P-C2", "P-C3", "P-C5"}},
 		{"Runs", []string{"P-R1", "E5", "E7"}},
+		{"Other promises", nil},
 	}
 }
 
-// fill replaces the tables of the page.
-func fill(text string, all []promise.Figure) (string, error) {
+const others = `
+### Not run at full length
+
+These tests record figures of promises, too. ` + "`make test`" + ` runs them short; the command runs them at full length and
+adds their figures to this page.
+
+| promise | command |
+|---|---|
+`
+
+// fill replaces the tables of the page. Known are the tests that record figures, by promise.
+func fill(text string, all []promise.Figure, known map[string][]string, processors int) (string, error) {
 	before, rest, begins := strings.Cut(text, firstLine)
 	_, after, ends := strings.Cut(rest, lastLine)
 	if !begins || !ends {
 		return "", errors.New("the lines around the generated tables are missing")
 	}
-	return before + firstLine + tables(all) + "\n" + lastLine + after, nil
+	return before + firstLine + meanings() + tables(all, processors) + missing(all, known) + "\n" + lastLine + after, nil
 }
 
-func tables(all []promise.Figure) string {
+// tables returns the figures of full length, of each promise in one table.
+func tables(all []promise.Figure, processors int) string {
 	all = newest(all)
 	var b strings.Builder
+	fmt.Fprintf(&b, "\n## Figures\n\nOn one machine with %d processors, in several runs; during some of them other programs "+
+		"used the processors, too.\nEach figure is of a test at full length.\n", processors)
 	for _, d := range distributions() {
-		b.WriteString("\n### " + d.title + "\n\n")
-		found := slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool {
-			return !slices.Contains(d.promises, f.Promise)
+		var rows []promise.Figure
+		all = slices.DeleteFunc(all, func(f promise.Figure) bool {
+			in := d.promises == nil || slices.Contains(d.promises, f.Promise)
+			if in {
+				rows = append(rows, f)
+			}
+			return in
 		})
-		if len(found) == 0 {
+		b.WriteString("\n### " + d.title + "\n\n")
+		if len(rows) == 0 {
 			b.WriteString("Not run at full length yet.\n")
 			continue
 		}
-		b.WriteString("| what was tried | aim | trials | figure | seed |\n|---|---|---|---|---|\n")
-		for _, f := range found {
-			b.WriteString(row(f.What, f.Aim, fmt.Sprint(f.Trials), f.Figure, seedOf(f)))
+		b.WriteString("| promise | what was tried | aim | trials | figure | seed | test |\n|---|---|---|---|---|---|---|\n")
+		for _, f := range rows {
+			b.WriteString(row(f.Promise, f.What, f.Aim, fmt.Sprint(f.Trials), f.Figure, seedOf(f), "`"+f.Test+"`"))
 		}
+	}
+	return b.String()
+}
+
+// missing lists the tests without a figure of full length by promise, each with the command that runs them so; "" if
+// there are none.
+func missing(all []promise.Figure, known map[string][]string) string {
+	var b strings.Builder
+	for _, code := range slices.Sorted(maps.Keys(known)) {
+		without := slices.DeleteFunc(slices.Clone(known[code]), func(test string) bool {
+			return slices.ContainsFunc(all, func(f promise.Figure) bool {
+				name, _, _ := strings.Cut(f.Test, "/")
+				return f.Full && f.Promise == code && name == test
+			})
+		})
+		if len(without) == 0 {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString(others)
+		}
+		fmt.Fprintf(&b, "| %s | `make prove RUN='^(%s)'` |\n", code, strings.Join(without, `\|`))
 	}
 	return b.String()
 }

@@ -23,6 +23,7 @@ export const batches = later(async () => (await import('../gen/signalbox/v1/batc
 export const dispatchers = later(async () => (await import('../gen/signalbox/v1/dispatcher_pb')).DispatcherService)
 export const events = later(async () => (await import('../gen/signalbox/v1/event_pb')).EventService)
 export const quotas = later(async () => (await import('../gen/signalbox/v1/quota_pb')).QuotaService)
+export const search = later(async () => (await import('../gen/signalbox/v1/search_pb')).SearchService)
 export const tokens = later(async () => (await import('../gen/signalbox/v1/token_pb')).TokenService)
 export const webhooks = later(async () => (await import('../gen/signalbox/v1/webhook_pb')).WebhookService)
 export const workers = later(async () => (await import('../gen/signalbox/v1/worker_pb')).WorkerService)

@@ -1,5 +1,6 @@
 import styles from './StatusBadge.module.css'
-import { cancelRequested, statusWord, type Vocabulary } from './status'
+import { cancelRequested, statusWord, type Tone, type Vocabulary } from './status'
+import { toneClass } from './tone'
 
 /** A status by icon, word and colour. `detail` follows the word after a colon, as in "Waiting: timer". */
 export function StatusBadge({
@@ -15,7 +16,7 @@ export function StatusBadge({
 }) {
   const { icon: Icon, word, tone } = statusWord(of, status)
   return (
-    <span className={`${styles.badge} ${styles[tone] ?? ''} ${size === 'large' ? styles.large : ''}`}>
+    <span className={`${styles.badge} ${toneClass(tone)} ${size === 'large' ? styles.large : ''}`}>
       <Icon size={size === 'large' ? 18 : 14} aria-hidden />
       <span>
         {word}
@@ -29,7 +30,7 @@ export function StatusBadge({
 export function CancelRequestedBadge() {
   const { icon: Icon, word, tone } = cancelRequested
   return (
-    <span className={`${styles.badge} ${styles[tone] ?? ''}`}>
+    <span className={`${styles.badge} ${toneClass(tone)}`}>
       <Icon size={14} aria-hidden />
       {word}
     </span>
@@ -42,12 +43,12 @@ export function Chip({
   children,
   title,
 }: {
-  tone: 'slate' | 'blue' | 'violet' | 'green' | 'red' | 'amber'
+  tone: Tone
   children: React.ReactNode
   title?: string
 }) {
   return (
-    <span className={`${styles.chip} ${styles[tone] ?? ''} ${styles[`${tone}Tint`] ?? ''}`} title={title}>
+    <span className={`${styles.chip} ${toneClass(tone, true)}`} title={title}>
       {children}
     </span>
   )

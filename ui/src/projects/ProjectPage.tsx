@@ -3,7 +3,7 @@ import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useRefusal } from '../app'
 import { clients, milliseconds } from '../api'
-import type { Project } from '../gen/signalbox/v1/project_pb'
+import type { ProgramLimits, Project } from '../gen/signalbox/v1/project_pb'
 import type { GetQuotaResponse } from '../gen/signalbox/v1/quota_pb'
 import {
   ActionDialog,
@@ -11,8 +11,10 @@ import {
   Checkbox,
   command,
   Countdown,
+  durationText,
   ErrorView,
   Facts,
+  formatBytes,
   formatCount,
   formatDuration,
   orDash,
@@ -104,6 +106,7 @@ export function ProjectPage() {
                   ? 'unknown'
                   : project.settings.images.join(', ') || 'any that the runner permits',
               ],
+              ['Limits of programs', limits(project.settings?.programLimits)],
               ['Poison runs', project.settings?.endPoison ? 'are terminated' : 'are only reported'],
             ]}
           />
@@ -231,6 +234,22 @@ const PROGRAMS: readonly (readonly [string, string])[] = [
 function programs(kinds: readonly string[]): string {
   const permitted = PROGRAMS.filter(([kind]) => kinds.includes(kind)).map(([, label]) => label)
   return permitted.length === 0 ? 'only those that the servers permit' : permitted.join(', ') + ' are permitted'
+}
+
+/** The limits of the programs of a project, as `signalbox project set --program-limits` has them. */
+function limits(of: ProgramLimits | undefined): string {
+  if (of === undefined) return 'those of the runner'
+  return [
+    of.memoryBytes > 0n && `${formatBytes(Number(of.memoryBytes))} of memory`,
+    of.processes > 0 && plural(of.processes, 'process', 'processes'),
+    of.processors > 0 && `${of.processors} of the time of a processor`,
+    of.diskBytes > 0n && `${formatBytes(Number(of.diskBytes))} of files`,
+    of.outputBytes > 0n && `${formatBytes(Number(of.outputBytes))} of output`,
+    of.time !== undefined && durationText(of.time),
+    of.network !== '' && `network ${of.network}`,
+  ]
+    .filter((limit) => limit !== false)
+    .join(', ')
 }
 
 function SettingsDialog({ project, onClose }: { project: Project; onClose: () => void }) {

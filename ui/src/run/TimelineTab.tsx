@@ -3,7 +3,17 @@ import { ZoomIn, ZoomOut } from 'lucide-react'
 import { useMemo, useRef, useState } from 'react'
 import { AnnotationLegend, AnnotationMarks, useAnnotations } from '../annotations'
 import { callError, hasEnded, milliseconds, useNow } from '../api'
-import { Button, flipped, formatCount, formatDuration, formatTime, StateView, statusWord, usePreferences } from '../kit'
+import {
+  Button,
+  flipped,
+  formatCount,
+  formatDuration,
+  formatTime,
+  StateView,
+  statusWord,
+  toneClass,
+  usePreferences,
+} from '../kit'
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
 import { useAttempts } from './live'
 import styles from './timeline.module.css'
@@ -187,7 +197,7 @@ function Label({ row }: { row: Row }) {
   return (
     <span className={styles.corner} style={indent} title={row.step === undefined ? group : `${row.step.task}: ${word}`}>
       {row.step === undefined ? null : (
-        <span className={styles[tone]}>
+        <span className={toneClass(tone)}>
           <Icon size={12} aria-label={word} />
         </span>
       )}

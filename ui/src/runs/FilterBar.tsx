@@ -25,6 +25,7 @@ import {
   stuckCodes,
   triggers,
   triggerWord,
+  waitingKinds,
   withLabel,
 } from './filter'
 import styles from './runs.module.css'
@@ -230,6 +231,33 @@ function FilterForm({
         placeholder="any"
         hint="The task that runs attempt again after it failed, or any."
         onCommit={(retrying) => onChange({ retrying })}
+      />
+      <Select
+        label="Waits for"
+        value={filter.waiting}
+        options={[{ value: '', label: 'Anything or nothing' }, ...waitingKinds.map((value) => ({ value, label: value }))]}
+        onChange={(event) => onChange({ waiting: event.target.value })}
+      />
+      <Committed
+        label="Words"
+        value={filter.words}
+        options={[]}
+        placeholder="order 4711"
+        hint="Beginnings of words of labels, the request ID or the error."
+        onCommit={(words) => onChange({ words })}
+      />
+      <Committed
+        label="Words of the error"
+        value={filter.errorText}
+        options={[]}
+        placeholder="refused"
+        onCommit={(errorText) => onChange({ errorText })}
+      />
+      <Committed
+        label="Failed at the task"
+        value={filter.failedTask}
+        options={[]}
+        onCommit={(failedTask) => onChange({ failedTask })}
       />
       <Committed
         label="Error"

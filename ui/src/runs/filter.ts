@@ -25,6 +25,7 @@ const orders: string[] = ['newest', 'oldest', 'longest']
 export const statuses = Object.keys(vocabularies.run)
 export const openStatuses = ['queued', 'running', 'waiting']
 export const stuckCodes = Object.keys(vocabularies.stuck)
+export const waitingKinds = ['event', 'timer', 'retry', 'quota', 'child', 'paused']
 export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'import']
 
 /** triggerWord prints the cause of a start. */
@@ -178,6 +179,16 @@ const table: { [F in Field]: Condition<RunFilter[F]> } = {
   stuck: words('stuck', ['any', ...stuckCodes], 'a code of stuck runs', (values) =>
     values.includes('any') ? 'Stuck' : `Stuck: ${values.map((c) => statusWord('stuck', c).word).join(', ')}`,
   ),
+  cause: text(
+    'cause',
+    (cause) => `Cause: ${inWords(cause.toLowerCase())}`,
+    (cause) => (/^[A-Z_]+$/.test(cause) ? '' : 'not a cause'),
+  ),
+  waiting: text(
+    'waiting',
+    (kind) => `Waits for: ${kind}`,
+    (kind) => (waitingKinds.includes(kind) ? '' : 'nothing that runs wait for'),
+  ),
   retrying: text('retrying', (task) => (task === 'any' ? 'Retrying' : `Retrying: ${task}`)),
   workflow: text('workflow', (name) => `Workflow: ${name}`),
   version: text(
@@ -191,6 +202,9 @@ const table: { [F in Field]: Condition<RunFilter[F]> } = {
     (trigger) => (triggers.includes(trigger) ? '' : 'not a trigger'),
   ),
   text: text('text', (part) => `ID begins or ends with: ${part}`),
+  words: text('words', (words) => `Words: ${words}`),
+  errorText: text('error-text', (words) => `Error with: ${words}`),
+  failedTask: text('task', (task) => `Failed at: ${task}`),
   failureGroup: text('failure-group', (_, { failure }) => `Failure: ${failure}`),
   parentRunId: text('parent', (id) => `Started by run ${shortId(id)}`),
   replayOf: text('replay-of', (id) => `Replays of ${shortId(id)}`),

@@ -1,60 +1,92 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Command } from 'cmdk'
-import { useState } from 'react'
-import { clients } from '../api'
+import { useDeferredValue, useState } from 'react'
+import { clients, milliseconds } from '../api'
 import { useProjects, useViews } from '../app'
-import { Dialog, toastError } from '../kit'
-import { suggestions } from './find'
+import { Ago, Dialog } from '../kit'
+import { readLabel, labelParameter, labelProblem } from '../labels'
+import { foundOf, headingOf, searchable } from './find'
 import styles from './Palette.module.css'
 import { pathOf, placesOf } from './pages'
 
-/** Finds pages, projects and runs: any ID may be pasted. */
+/** Finds runs, problems, workflows, tasks, events and more by a text, and leads to pages, views and projects. */
 export default function Palette({ project, onClose }: { project: string; onClose: () => void }) {
   const navigate = useNavigate()
   const projects = useProjects()
   const views = useViews(project)
-  const [text, setText] = useState('')
+  const [typed, setTyped] = useState('')
+  const text = searchable(useDeferredValue(typed))
+  const search = useQuery({
+    queryKey: ['search', project, text],
+    queryFn: ({ signal }) => clients.search.search({ project, text, limit: 8 }, { signal }),
+    enabled: text !== '' && project !== '',
+    placeholderData: keepPreviousData,
+  })
+  const groups = text === '' ? [] : (search.data?.groups ?? [])
   const go = (to: string, search: Record<string, string> = {}) => {
     onClose()
     void navigate({ to, search })
   }
   const base = `/p/${encodeURIComponent(project)}`
-  // The address of a delivery has the name of its webhook.
-  const goToDelivery = (id: string) => {
-    clients.webhooks.getWebhookDelivery({ project, id }).then(({ delivery }) => {
-      go(`${base}/webhooks/${delivery?.webhook ?? ''}/deliveries/${id}`)
-    }, toastError)
-  }
-  const found = suggestions(text, project)
+  const label = readLabel(typed.trim())
+  const listed =
+    label !== undefined && labelProblem(label) === '' ? { label: labelParameter(label) } : { words: text }
   return (
     <Dialog title="Find" open onClose={onClose}>
       <Command label="Find" className={styles.palette}>
         <Command.Input
           className={styles.input}
-          placeholder="ID, request ID, label, page"
-          value={text}
-          onValueChange={setText}
+          placeholder="ID, request ID, label, error, workflow, page"
+          value={typed}
+          onValueChange={setTyped}
           autoFocus
         />
         <Command.List className={styles.list}>
           {/* Items that are always there do not count as found. */}
-          {found.length > 0 ? null : <Command.Empty className={styles.empty}>Nothing found.</Command.Empty>}
-          {found.length === 0 ? null : (
-            <Command.Group heading={`In ${project}`} forceMount>
-              {found.map(({ value, text, target }) => (
-                <Command.Item
-                  key={value}
-                  forceMount
-                  value={value}
-                  onSelect={() => {
-                    if ('delivery' in target) goToDelivery(target.delivery)
-                    else go(`${base}/${target.page}`, target.search)
-                  }}
-                >
-                  {text}
-                </Command.Item>
-              ))}
+          {text === '' || project === '' ? <Command.Empty className={styles.empty}>Nothing found.</Command.Empty> : null}
+          {text !== '' && search.isError ? <div className={styles.empty}>The search is not available.</div> : null}
+          {text !== '' && search.data?.groups.length === 0 && !search.isFetching ? (
+            <div className={styles.empty}>Nothing found in {project}.</div>
+          ) : null}
+          {groups.map((group) => (
+            <Command.Group key={group.kind} heading={headingOf(group)} forceMount>
+              {group.hits.map((hit) => {
+                const found = foundOf(group.kind, hit, project)
+                return (
+                  <Command.Item
+                    key={found.value}
+                    forceMount
+                    value={found.value}
+                    onSelect={() => go(found.path, found.search)}
+                  >
+                    <span className={styles.name}>{found.name}</span>
+                    <span className={styles.facts}>
+                      {found.status === '' ? null : <span>{found.status}</span>}
+                      {found.project === '' ? null : <span>in {found.project}</span>}
+                      {hit.time === undefined ? null : <Ago at={milliseconds(hit.time)} />}
+                      {found.parts.length === 0 ? null : (
+                        <span>
+                          {found.field}:{' '}
+                          {found.parts.map((part, i) =>
+                            // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text keep their order
+                            part.match ? <mark key={i}>{part.text}</mark> : part.text,
+                          )}
+                        </span>
+                      )}
+                      {found.detail === '' ? null : <span>{found.detail}</span>}
+                    </span>
+                  </Command.Item>
+                )
+              })}
             </Command.Group>
+          ))}
+          {text === '' || project === '' ? null : (
+            <Command.Item
+              forceMount
+              value={`list ${text}`}
+              onSelect={() => go(`${base}/runs`, listed)}
+            >{`List the runs with “${typed.trim()}”`}</Command.Item>
           )}
           <Command.Group heading="Pages">
             {placesOf(project).map((place) => (

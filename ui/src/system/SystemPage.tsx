@@ -34,7 +34,7 @@ import {
 } from '../kit'
 import { MaintenancePanel } from './MaintenancePanel'
 import { QueuesPanel } from './QueuesPanel'
-import { RunnersPanel } from './RunnersPanel'
+import { notIsolated, RunnersPanel } from './RunnersPanel'
 import { StorePanel } from './StorePanel'
 import { ReconcileRunsDialog } from './ReconcileRunsDialog'
 import { pollingText } from './words'
@@ -153,6 +153,14 @@ export function alerts(status: GetStatusResponse): Alert[] {
   }
   if (status.workersError !== '')
     list.push({ id: 'workers', tone: 'amber', title: 'The workers are not known.', detail: status.workersError })
+  const open = notIsolated(status)
+  if (open.length > 0)
+    list.push({
+      id: 'isolation',
+      tone: 'amber',
+      title: 'Programs are executed without isolation.',
+      detail: `runner.isolation is none: they have the files and the network of ${open.join(', ')}.`,
+    })
   return list
 }
 

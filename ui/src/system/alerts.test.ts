@@ -39,6 +39,15 @@ describe('the alerts of the installation', () => {
     ])
   })
 
+  it('name the runners without isolation', () => {
+    const runner = (serverId: string, shell: string) => ({ serverId, isolations: { js: 'webassembly', shell } })
+    const of = (...runners: ReturnType<typeof runner>[]) => shown({ connection: { state: 'connected' }, runners: [{ runners }] })
+    expect(of(runner('a', 'bubblewrap'))).toEqual([])
+    expect(of(runner('a', 'bubblewrap'), runner('b', 'none'))).toEqual([
+      'isolation amber: Programs are executed without isolation.',
+    ])
+  })
+
   it.each([
     ['connecting', 'amber'],
     ['degraded', 'amber'],

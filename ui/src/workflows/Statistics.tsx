@@ -13,6 +13,7 @@ import {
   StateView,
   statusWord,
   Time,
+  toneClass,
   vocabularies,
 } from '../kit'
 import { cellText } from './workflow'
@@ -30,7 +31,7 @@ export function LastRuns({ project, runs }: { project: string; runs: RecentRun[]
             key={r.id}
             to="/p/$project/runs/$id"
             params={{ project, id: r.id }}
-            className={`${styles.mark} ${styles[tone] ?? ''}`}
+            className={`${styles.mark} ${toneClass(tone)} ${tone === 'red' ? styles.tall : ''}`}
             title={`${word}, ${durationText(r.duration)}`}
             aria-label={`${word}, run ${r.id}`}
           />
@@ -124,7 +125,7 @@ function Cells({ project, grid }: { project: string; grid: GetWorkflowGridRespon
                   <Link
                     to="/p/$project/runs/$id"
                     params={{ project, id: run.id }}
-                    className={styles[tone]}
+                    className={toneClass(tone)}
                     title={`${word}, ${run.version}, ${durationText(run.duration)}${run.partial ? ', only its first and last 1,000 steps' : ''}`}
                   >
                     <Icon size={14} aria-hidden />
@@ -154,7 +155,7 @@ function Cells({ project, grid }: { project: string; grid: GetWorkflowGridRespon
                 const { icon: Icon, tone } = statusWord('step', cell.status)
                 const text = cellText(cell)
                 return (
-                  <td key={run.id} className={`${styles[tone] ?? ''} ${styles[`${tone}Tint`] ?? ''}`} title={text}>
+                  <td key={run.id} className={toneClass(tone, true)} title={text}>
                     <Icon size={12} aria-hidden />
                     <span className="hidden">{text}</span>
                   </td>

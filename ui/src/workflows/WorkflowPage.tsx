@@ -311,11 +311,15 @@ function Triggers({ data: { timer, workflow } }: { data: GetWorkflowResponse }) 
             timer.cron === '' ? undefined : ['Cron', <code key="c">{timer.cron}</code>],
             timer.every === undefined ? undefined : ['Every', durationText(timer.every)],
             timer.after === undefined ? undefined : ['After the end of a run', durationText(timer.after)],
+            timer.timeZone === '' ? undefined : ['Time zone', timer.timeZone],
+            timer.overlap === '' ? undefined : ['Overlap', timer.overlap],
+            timer.jitter === undefined ? undefined : ['Jitter', `up to ${durationText(timer.jitter)}`],
+            timer.catchUp === undefined ? undefined : ['Catch-up window', durationText(timer.catchUp)],
             [
               'Next',
               timer.nextTimes.length === 0
                 ? noNextTime(workflow)
-                : timer.nextTimes.slice(0, 5).map((t, i) => (
+                : timer.nextTimes.map((t, i) => (
                     <div key={i}>
                       <Time at={milliseconds(t)} /> (in <Countdown at={milliseconds(t)} />)
                     </div>
@@ -331,6 +335,7 @@ function Triggers({ data: { timer, workflow } }: { data: GetWorkflowResponse }) 
             ],
             ['Fired', timerCount(timer, timer.fired)],
             ['Missed', timerCount(timer, timer.missed)],
+            timer.after === undefined ? ['Skipped for an open run', timerCount(timer, timer.skipped)] : undefined,
           ]}
         />
       </Panel>

@@ -4,15 +4,15 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file signalbox/v1/project.proto.
  */
 export const file_signalbox_v1_project: GenFile = /*@__PURE__*/
-  fileDesc("ChpzaWduYWxib3gvdjEvcHJvamVjdC5wcm90bxIMc2lnbmFsYm94LnYxIrEBCgdQcm9qZWN0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEgoKdGFza19xdWV1ZRgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIc2V0dGluZ3MYBSABKAsyHS5zaWduYWxib3gudjEuUHJvamVjdFNldHRpbmdzEg0KBXJvbGVzGAYgAygJInEKD1Byb2plY3RTZXR0aW5ncxIRCgltYXhfc3RlcHMYASABKAMSEgoKZW5kX3BvaXNvbhgCIAEoCBIWCg5tYXhfZ2VuZXJhdGlvbhgEIAEoAxIPCgdydW5uZXJzGAMgAygJEg4KBmltYWdlcxgFIAMoCSIcCgtSdW5uZXJLaW5kcxINCgVraW5kcxgBIAMoCSIhCg1JbWFnZVBhdHRlcm5zEhAKCHBhdHRlcm5zGAEgAygJIjkKFENyZWF0ZVByb2plY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkiPwoVQ3JlYXRlUHJvamVjdFJlc3BvbnNlEiYKB3Byb2plY3QYASABKAsyFS5zaWduYWxib3gudjEuUHJvamVjdCI8ChNMaXN0UHJvamVjdHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlgKFExpc3RQcm9qZWN0c1Jlc3BvbnNlEicKCHByb2plY3RzGAEgAygLMhUuc2lnbmFsYm94LnYxLlByb2plY3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiEKEUdldFByb2plY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkiPAoSR2V0UHJvamVjdFJlc3BvbnNlEiYKB3Byb2plY3QYASABKAsyFS5zaWduYWxib3gudjEuUHJvamVjdCKlAgoUVXBkYXRlUHJvamVjdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIYCgtkZXNjcmlwdGlvbhgCIAEoCUgAiAEBEhYKCW1heF9zdGVwcxgDIAEoA0gBiAEBEhcKCmVuZF9wb2lzb24YBCABKAhIAogBARIbCg5tYXhfZ2VuZXJhdGlvbhgGIAEoA0gDiAEBEioKB3J1bm5lcnMYBSABKAsyGS5zaWduYWxib3gudjEuUnVubmVyS2luZHMSKwoGaW1hZ2VzGAcgASgLMhsuc2lnbmFsYm94LnYxLkltYWdlUGF0dGVybnNCDgoMX2Rlc2NyaXB0aW9uQgwKCl9tYXhfc3RlcHNCDQoLX2VuZF9wb2lzb25CEQoPX21heF9nZW5lcmF0aW9uIj8KFVVwZGF0ZVByb2plY3RSZXNwb25zZRImCgdwcm9qZWN0GAEgASgLMhUuc2lnbmFsYm94LnYxLlByb2plY3QiigEKFkxpc3RBbm5vdGF0aW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIoCgRmcm9tGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFa2luZHMYBCADKAkiVgoXTGlzdEFubm90YXRpb25zUmVzcG9uc2USLQoLYW5ub3RhdGlvbnMYASADKAsyGC5zaWduYWxib3gudjEuQW5ub3RhdGlvbhIMCgRtb3JlGAIgAygJIp4BCgpBbm5vdGF0aW9uEgwKBGtpbmQYASABKAkSKQoFc3RhcnQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEicKA2VuZBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFdGl0bGUYBCABKAkSDwoHc3ViamVjdBgFIAEoCRIOCgZkZXRhaWwYBiABKAky2wMKDlByb2plY3RTZXJ2aWNlElgKDUNyZWF0ZVByb2plY3QSIi5zaWduYWxib3gudjEuQ3JlYXRlUHJvamVjdFJlcXVlc3QaIy5zaWduYWxib3gudjEuQ3JlYXRlUHJvamVjdFJlc3BvbnNlEloKDExpc3RQcm9qZWN0cxIhLnNpZ25hbGJveC52MS5MaXN0UHJvamVjdHNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkxpc3RQcm9qZWN0c1Jlc3BvbnNlIgOQAgESVAoKR2V0UHJvamVjdBIfLnNpZ25hbGJveC52MS5HZXRQcm9qZWN0UmVxdWVzdBogLnNpZ25hbGJveC52MS5HZXRQcm9qZWN0UmVzcG9uc2UiA5ACARJYCg1VcGRhdGVQcm9qZWN0EiIuc2lnbmFsYm94LnYxLlVwZGF0ZVByb2plY3RSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlVwZGF0ZVByb2plY3RSZXNwb25zZRJjCg9MaXN0QW5ub3RhdGlvbnMSJC5zaWduYWxib3gudjEuTGlzdEFubm90YXRpb25zUmVxdWVzdBolLnNpZ25hbGJveC52MS5MaXN0QW5ub3RhdGlvbnNSZXNwb25zZSIDkAIBQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChpzaWduYWxib3gvdjEvcHJvamVjdC5wcm90bxIMc2lnbmFsYm94LnYxIrEBCgdQcm9qZWN0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEgoKdGFza19xdWV1ZRgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIc2V0dGluZ3MYBSABKAsyHS5zaWduYWxib3gudjEuUHJvamVjdFNldHRpbmdzEg0KBXJvbGVzGAYgAygJIqYBCg9Qcm9qZWN0U2V0dGluZ3MSEQoJbWF4X3N0ZXBzGAEgASgDEhIKCmVuZF9wb2lzb24YAiABKAgSFgoObWF4X2dlbmVyYXRpb24YBCABKAMSDwoHcnVubmVycxgDIAMoCRIOCgZpbWFnZXMYBSADKAkSMwoOcHJvZ3JhbV9saW1pdHMYBiABKAsyGy5zaWduYWxib3gudjEuUHJvZ3JhbUxpbWl0cyKwAQoNUHJvZ3JhbUxpbWl0cxIUCgxtZW1vcnlfYnl0ZXMYASABKAMSEQoJcHJvY2Vzc2VzGAIgASgFEhIKCnByb2Nlc3NvcnMYAyABKAESEgoKZGlza19ieXRlcxgEIAEoAxIUCgxvdXRwdXRfYnl0ZXMYBSABKAMSJwoEdGltZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgduZXR3b3JrGAcgASgJIhwKC1J1bm5lcktpbmRzEg0KBWtpbmRzGAEgAygJIiEKDUltYWdlUGF0dGVybnMSEAoIcGF0dGVybnMYASADKAkiOQoUQ3JlYXRlUHJvamVjdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCSI/ChVDcmVhdGVQcm9qZWN0UmVzcG9uc2USJgoHcHJvamVjdBgBIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9qZWN0IjwKE0xpc3RQcm9qZWN0c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiWAoUTGlzdFByb2plY3RzUmVzcG9uc2USJwoIcHJvamVjdHMYASADKAsyFS5zaWduYWxib3gudjEuUHJvamVjdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiIQoRR2V0UHJvamVjdFJlcXVlc3QSDAoEbmFtZRgBIAEoCSI8ChJHZXRQcm9qZWN0UmVzcG9uc2USJgoHcHJvamVjdBgBIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9qZWN0ItoCChRVcGRhdGVQcm9qZWN0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhgKC2Rlc2NyaXB0aW9uGAIgASgJSACIAQESFgoJbWF4X3N0ZXBzGAMgASgDSAGIAQESFwoKZW5kX3BvaXNvbhgEIAEoCEgCiAEBEhsKDm1heF9nZW5lcmF0aW9uGAYgASgDSAOIAQESKgoHcnVubmVycxgFIAEoCzIZLnNpZ25hbGJveC52MS5SdW5uZXJLaW5kcxIrCgZpbWFnZXMYByABKAsyGy5zaWduYWxib3gudjEuSW1hZ2VQYXR0ZXJucxIzCg5wcm9ncmFtX2xpbWl0cxgIIAEoCzIbLnNpZ25hbGJveC52MS5Qcm9ncmFtTGltaXRzQg4KDF9kZXNjcmlwdGlvbkIMCgpfbWF4X3N0ZXBzQg0KC19lbmRfcG9pc29uQhEKD19tYXhfZ2VuZXJhdGlvbiI/ChVVcGRhdGVQcm9qZWN0UmVzcG9uc2USJgoHcHJvamVjdBgBIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9qZWN0IooBChZMaXN0QW5ub3RhdGlvbnNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSKAoEZnJvbRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoCdG8YAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWtpbmRzGAQgAygJIlYKF0xpc3RBbm5vdGF0aW9uc1Jlc3BvbnNlEi0KC2Fubm90YXRpb25zGAEgAygLMhguc2lnbmFsYm94LnYxLkFubm90YXRpb24SDAoEbW9yZRgCIAMoCSKeAQoKQW5ub3RhdGlvbhIMCgRraW5kGAEgASgJEikKBXN0YXJ0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCgNlbmQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXRpdGxlGAQgASgJEg8KB3N1YmplY3QYBSABKAkSDgoGZGV0YWlsGAYgASgJMtsDCg5Qcm9qZWN0U2VydmljZRJYCg1DcmVhdGVQcm9qZWN0EiIuc2lnbmFsYm94LnYxLkNyZWF0ZVByb2plY3RSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkNyZWF0ZVByb2plY3RSZXNwb25zZRJaCgxMaXN0UHJvamVjdHMSIS5zaWduYWxib3gudjEuTGlzdFByb2plY3RzUmVxdWVzdBoiLnNpZ25hbGJveC52MS5MaXN0UHJvamVjdHNSZXNwb25zZSIDkAIBElQKCkdldFByb2plY3QSHy5zaWduYWxib3gudjEuR2V0UHJvamVjdFJlcXVlc3QaIC5zaWduYWxib3gudjEuR2V0UHJvamVjdFJlc3BvbnNlIgOQAgESWAoNVXBkYXRlUHJvamVjdBIiLnNpZ25hbGJveC52MS5VcGRhdGVQcm9qZWN0UmVxdWVzdBojLnNpZ25hbGJveC52MS5VcGRhdGVQcm9qZWN0UmVzcG9uc2USYwoPTGlzdEFubm90YXRpb25zEiQuc2lnbmFsYm94LnYxLkxpc3RBbm5vdGF0aW9uc1JlcXVlc3QaJS5zaWduYWxib3gudjEuTGlzdEFubm90YXRpb25zUmVzcG9uc2UiA5ACAUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Project is the tenancy boundary.
@@ -109,6 +109,13 @@ export type ProjectSettings = Message<"signalbox.v1.ProjectSettings"> & {
    * @generated from field: repeated string images = 5;
    */
   images: string[];
+
+  /**
+   * Limits of the programs of its runs. The runner has limits of its own; the lower one holds.
+   *
+   * @generated from field: signalbox.v1.ProgramLimits program_limits = 6;
+   */
+  programLimits?: ProgramLimits | undefined;
 };
 
 /**
@@ -117,6 +124,70 @@ export type ProjectSettings = Message<"signalbox.v1.ProjectSettings"> & {
  */
 export const ProjectSettingsSchema: GenMessage<ProjectSettings> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_project, 1);
+
+/**
+ * ProgramLimits bound each program of the runs of a project. 0 and empty mean only the limit of the runner.
+ *
+ * @generated from message signalbox.v1.ProgramLimits
+ */
+export type ProgramLimits = Message<"signalbox.v1.ProgramLimits"> & {
+  /**
+   * Memory of all processes of a program together. At least 8 MiB.
+   *
+   * @generated from field: int64 memory_bytes = 1;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * Processes and threads.
+   *
+   * @generated from field: int32 processes = 2;
+   */
+  processes: number;
+
+  /**
+   * Processor time, in processors: 0.5 is half of the time of one. 0.01 to 1024.
+   *
+   * @generated from field: double processors = 3;
+   */
+  processors: number;
+
+  /**
+   * Files that a program writes.
+   *
+   * @generated from field: int64 disk_bytes = 4;
+   */
+  diskBytes: bigint;
+
+  /**
+   * Standard output, and standard error, each.
+   *
+   * @generated from field: int64 output_bytes = 5;
+   */
+  outputBytes: bigint;
+
+  /**
+   * Time from the start of a program to its end, for tasks with a timeout, too.
+   *
+   * @generated from field: google.protobuf.Duration time = 6;
+   */
+  time?: Duration | undefined;
+
+  /**
+   * What a program may connect to: none, guarded (public addresses, through a proxy of the runner), host (the network that
+   * the runner gives).
+   *
+   * @generated from field: string network = 7;
+   */
+  network: string;
+};
+
+/**
+ * Describes the message signalbox.v1.ProgramLimits.
+ * Use `create(ProgramLimitsSchema)` to create a new message.
+ */
+export const ProgramLimitsSchema: GenMessage<ProgramLimits> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_project, 2);
 
 /**
  * RunnerKinds is a list of kinds of programs.
@@ -137,7 +208,7 @@ export type RunnerKinds = Message<"signalbox.v1.RunnerKinds"> & {
  * Use `create(RunnerKindsSchema)` to create a new message.
  */
 export const RunnerKindsSchema: GenMessage<RunnerKinds> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 2);
+  messageDesc(file_signalbox_v1_project, 3);
 
 /**
  * ImagePatterns is a list of patterns of images.
@@ -158,7 +229,7 @@ export type ImagePatterns = Message<"signalbox.v1.ImagePatterns"> & {
  * Use `create(ImagePatternsSchema)` to create a new message.
  */
 export const ImagePatternsSchema: GenMessage<ImagePatterns> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 3);
+  messageDesc(file_signalbox_v1_project, 4);
 
 /**
  * @generated from message signalbox.v1.CreateProjectRequest
@@ -180,7 +251,7 @@ export type CreateProjectRequest = Message<"signalbox.v1.CreateProjectRequest"> 
  * Use `create(CreateProjectRequestSchema)` to create a new message.
  */
 export const CreateProjectRequestSchema: GenMessage<CreateProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 4);
+  messageDesc(file_signalbox_v1_project, 5);
 
 /**
  * @generated from message signalbox.v1.CreateProjectResponse
@@ -197,7 +268,7 @@ export type CreateProjectResponse = Message<"signalbox.v1.CreateProjectResponse"
  * Use `create(CreateProjectResponseSchema)` to create a new message.
  */
 export const CreateProjectResponseSchema: GenMessage<CreateProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 5);
+  messageDesc(file_signalbox_v1_project, 6);
 
 /**
  * @generated from message signalbox.v1.ListProjectsRequest
@@ -219,7 +290,7 @@ export type ListProjectsRequest = Message<"signalbox.v1.ListProjectsRequest"> & 
  * Use `create(ListProjectsRequestSchema)` to create a new message.
  */
 export const ListProjectsRequestSchema: GenMessage<ListProjectsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 6);
+  messageDesc(file_signalbox_v1_project, 7);
 
 /**
  * @generated from message signalbox.v1.ListProjectsResponse
@@ -241,7 +312,7 @@ export type ListProjectsResponse = Message<"signalbox.v1.ListProjectsResponse"> 
  * Use `create(ListProjectsResponseSchema)` to create a new message.
  */
 export const ListProjectsResponseSchema: GenMessage<ListProjectsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 7);
+  messageDesc(file_signalbox_v1_project, 8);
 
 /**
  * @generated from message signalbox.v1.GetProjectRequest
@@ -258,7 +329,7 @@ export type GetProjectRequest = Message<"signalbox.v1.GetProjectRequest"> & {
  * Use `create(GetProjectRequestSchema)` to create a new message.
  */
 export const GetProjectRequestSchema: GenMessage<GetProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 8);
+  messageDesc(file_signalbox_v1_project, 9);
 
 /**
  * @generated from message signalbox.v1.GetProjectResponse
@@ -275,7 +346,7 @@ export type GetProjectResponse = Message<"signalbox.v1.GetProjectResponse"> & {
  * Use `create(GetProjectResponseSchema)` to create a new message.
  */
 export const GetProjectResponseSchema: GenMessage<GetProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 9);
+  messageDesc(file_signalbox_v1_project, 10);
 
 /**
  * @generated from message signalbox.v1.UpdateProjectRequest
@@ -323,6 +394,13 @@ export type UpdateProjectRequest = Message<"signalbox.v1.UpdateProjectRequest"> 
    * @generated from field: signalbox.v1.ImagePatterns images = 7;
    */
   images?: ImagePatterns | undefined;
+
+  /**
+   * Replaces all limits of programs.
+   *
+   * @generated from field: signalbox.v1.ProgramLimits program_limits = 8;
+   */
+  programLimits?: ProgramLimits | undefined;
 };
 
 /**
@@ -330,7 +408,7 @@ export type UpdateProjectRequest = Message<"signalbox.v1.UpdateProjectRequest"> 
  * Use `create(UpdateProjectRequestSchema)` to create a new message.
  */
 export const UpdateProjectRequestSchema: GenMessage<UpdateProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 10);
+  messageDesc(file_signalbox_v1_project, 11);
 
 /**
  * @generated from message signalbox.v1.UpdateProjectResponse
@@ -347,7 +425,7 @@ export type UpdateProjectResponse = Message<"signalbox.v1.UpdateProjectResponse"
  * Use `create(UpdateProjectResponseSchema)` to create a new message.
  */
 export const UpdateProjectResponseSchema: GenMessage<UpdateProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 11);
+  messageDesc(file_signalbox_v1_project, 12);
 
 /**
  * @generated from message signalbox.v1.ListAnnotationsRequest
@@ -384,7 +462,7 @@ export type ListAnnotationsRequest = Message<"signalbox.v1.ListAnnotationsReques
  * Use `create(ListAnnotationsRequestSchema)` to create a new message.
  */
 export const ListAnnotationsRequestSchema: GenMessage<ListAnnotationsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 12);
+  messageDesc(file_signalbox_v1_project, 13);
 
 /**
  * @generated from message signalbox.v1.ListAnnotationsResponse
@@ -410,7 +488,7 @@ export type ListAnnotationsResponse = Message<"signalbox.v1.ListAnnotationsRespo
  * Use `create(ListAnnotationsResponseSchema)` to create a new message.
  */
 export const ListAnnotationsResponseSchema: GenMessage<ListAnnotationsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 13);
+  messageDesc(file_signalbox_v1_project, 14);
 
 /**
  * Annotation is an event or a period of time that explains what charts of runs show.
@@ -467,7 +545,7 @@ export type Annotation = Message<"signalbox.v1.Annotation"> & {
  * Use `create(AnnotationSchema)` to create a new message.
  */
 export const AnnotationSchema: GenMessage<Annotation> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_project, 14);
+  messageDesc(file_signalbox_v1_project, 15);
 
 /**
  * ProjectService manages projects. A project is the tenancy boundary: it has its own definitions, runs and task queue.
