@@ -29,7 +29,7 @@ type Ban struct {
 // Arrows returns the allowed imports: cmd → app → {rpc, engine, store, webui, telemetry} → domain → their own
 // interfaces. A package without a rule is a violation, so a new package needs a rule here first.
 func Arrows() []Rule {
-	language := []string{"dsl", "dsl/jq"}
+	language := []string{"dsl", "dsl/firing", "dsl/jq"}
 	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch",
 		"internal/problem", "internal/retention", "internal/event", "internal/dispatcher", "internal/workflow", "internal/function",
 		"internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret",
