@@ -382,6 +382,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Payloads":  "DeleteRun Get Put Stale String Writable",
 	"Originals": "SealedOf Secrecies",
 	// Queries of counts, times and names of tasks.
+	"Search":     "Find",
 	"Statistics": "ReadCells ReadLengths ReadWorkflows",
 }
 

@@ -1,6 +1,8 @@
 package integration_test
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -54,4 +56,67 @@ func TestParkedProject(t *testing.T) {
 	parked()
 	ticking := s.Publish(t, platform.Document("ticking", hello, "schedule: {every: {seconds: 10}}\n"))
 	s.Await(t, runsBy(t, s, ticking, 1)[0].GetId(), soon, "completed")
+}
+
+// TestParkedProjectIsWokenByAnotherServer starts runs at a server without workers, once the other one has ceased to poll
+// for the project: it learns of them from the database alone.
+func TestParkedProjectIsWokenByAnotherServer(t *testing.T) {
+	t.Parallel()
+	needPostgres(t)
+	options := platform.ServerOptions{
+		Temporal: platform.StartTemporal(t).Address, Store: platform.Postgres(t), Roles: []string{platform.API},
+		Env: []string{"SIGNALBOX_WORKER_PARK_AFTER=1s"},
+	}
+	s := platform.StartServer(t, options)
+	options.Roles = []string{platform.Worker}
+	w := platform.StartServer(t, options)
+	name := s.Publish(t, platform.Document("quiet", hello))
+	polled := regexp.MustCompile(`signalbox_queue_pollers\{[^}]*project="default"`)
+	for range 3 {
+		platform.Eventually(t, soon, func() string {
+			_, metrics, err := w.Get(t.Context(), "/metrics")
+			if err != nil {
+				return err.Error()
+			}
+			return polled.FindString(metrics)
+		})
+		w.AwaitReady(t)
+		began := time.Now()
+		r := s.Start(t, name, "")
+		s.Await(t, r.GetId(), soon, "completed")
+		t.Log("the first step began after", s.Steps(t, r.GetId())[0].GetStartTime().AsTime().Sub(began))
+	}
+}
+
+// TestServersThatDisagreeOnParking configures one server to park the project after a second, and another one to park
+// none. Runs and events that come at the moment of a parking are processed nevertheless.
+func TestServersThatDisagreeOnParking(t *testing.T) {
+	t.Parallel()
+	needPostgres(t)
+	options := platform.ServerOptions{
+		Temporal: platform.StartTemporal(t).Address, Store: platform.Postgres(t),
+		Env: []string{"SIGNALBOX_WORKER_PARK_AFTER=1s"},
+	}
+	s := platform.StartServer(t, options)
+	options.Env = []string{"SIGNALBOX_WORKER_PARK_AFTER=0s"}
+	other := platform.StartServer(t, options)
+	name := s.Publish(t, platform.Document("quiet", hello))
+	listening := s.Publish(t, platform.Document("called", hello, "schedule: {on: {one: {with: {type: call}}}}\n"))
+	const rounds = 6
+	for i := range rounds {
+		platform.Eventually(t, soon, func() string {
+			if shown := s.CLI(t, "system", "queues").String(); !strings.Contains(shown, "parked since") {
+				return shown
+			}
+			return ""
+		})
+		at := []*platform.Server{s, other}[i%2]
+		began := time.Now()
+		sent := at.CLI(t, "event", "send", "--type", "call", "--source", "/test", "--id", fmt.Sprint(i))
+		require.Equal(t, platform.ExitOK, sent.Code, sent.String())
+		at.Await(t, at.Start(t, name, "").GetId(), soon, "completed")
+		s.Await(t, runsBy(t, s, listening, i+1)[0].GetId(), soon, "completed")
+		t.Log("round", i, "took", time.Since(began))
+	}
+	require.Len(t, s.AllRuns(t, listening, 100), rounds)
 }
