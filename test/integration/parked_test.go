@@ -12,6 +12,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
+// noted is a task that does not read its input.
+const noted = "  - note:\n      set:\n        noted: true\n"
+
 // TestParkedProject parks the only project of two servers, and wakes it by a start, by an event and by a schedule.
 func TestParkedProject(t *testing.T) {
 	t.Parallel()
@@ -24,7 +27,7 @@ func TestParkedProject(t *testing.T) {
 	options.Roles = []string{platform.Worker}
 	platform.StartServer(t, options)
 	name := s.Publish(t, platform.Document("quiet", hello))
-	listening := s.Publish(t, platform.Document("called", hello, "schedule: {on: {one: {with: {type: call}}}}\n"))
+	listening := s.Publish(t, platform.Document("called", noted, "schedule: {on: {one: {with: {type: call}}}}\n"))
 
 	parked := func() {
 		t.Helper()
@@ -54,7 +57,7 @@ func TestParkedProject(t *testing.T) {
 	s.Await(t, runsBy(t, s, listening, 1)[0].GetId(), soon, "completed")
 
 	parked()
-	ticking := s.Publish(t, platform.Document("ticking", hello, "schedule: {every: {seconds: 10}}\n"))
+	ticking := s.Publish(t, platform.Document("ticking", noted, "schedule: {every: {seconds: 10}}\n"))
 	s.Await(t, runsBy(t, s, ticking, 1)[0].GetId(), soon, "completed")
 }
 
@@ -101,7 +104,7 @@ func TestServersThatDisagreeOnParking(t *testing.T) {
 	options.Env = []string{"SIGNALBOX_WORKER_PARK_AFTER=0s"}
 	other := platform.StartServer(t, options)
 	name := s.Publish(t, platform.Document("quiet", hello))
-	listening := s.Publish(t, platform.Document("called", hello, "schedule: {on: {one: {with: {type: call}}}}\n"))
+	listening := s.Publish(t, platform.Document("called", noted, "schedule: {on: {one: {with: {type: call}}}}\n"))
 	const rounds = 6
 	for i := range rounds {
 		platform.Eventually(t, soon, func() string {
