@@ -32,14 +32,12 @@ func TestParkedProject(t *testing.T) {
 	parked := func() {
 		t.Helper()
 		platform.Eventually(t, soon, func() string {
-			shown := s.CLI(t, "dispatcher", "show", "default").String()
-			if !strings.Contains(shown, "its project is parked") {
-				return shown
+			if queues := s.CLI(t, "system", "queues").String(); !strings.Contains(queues, "parked since") {
+				return queues
 			}
 			return ""
 		})
-		queues := s.CLI(t, "system", "queues").String()
-		require.Contains(t, queues, "parked since")
+		require.Regexp(t, `state +parked`, s.CLI(t, "dispatcher", "show", "default").String())
 		problems := s.CLI(t, "problem", "list").String()
 		require.NotContains(t, problems, "DISPATCHER_")
 		s.AwaitReady(t)
