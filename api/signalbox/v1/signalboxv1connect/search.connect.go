@@ -48,7 +48,7 @@ type SearchServiceClient interface {
 	// workflow or of the key of a label), workflows, tasks and projects by parts of their names, problems by the beginnings of
 	// words of their titles.
 	//
-	// Sensitive values are found by nobody: rows have marks in their place.
+	// A search finds no sensitive value: rows have marks in their place.
 	Search(context.Context, *connect.Request[v1.SearchRequest]) (*connect.Response[v1.SearchResponse], error)
 }
 
@@ -94,7 +94,7 @@ type SearchServiceHandler interface {
 	// workflow or of the key of a label), workflows, tasks and projects by parts of their names, problems by the beginnings of
 	// words of their titles.
 	//
-	// Sensitive values are found by nobody: rows have marks in their place.
+	// A search finds no sensitive value: rows have marks in their place.
 	Search(context.Context, *connect.Request[v1.SearchRequest]) (*connect.Response[v1.SearchResponse], error)
 }
 

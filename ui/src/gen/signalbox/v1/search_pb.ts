@@ -242,7 +242,7 @@ export const SearchService: GenService<{
    * workflow or of the key of a label), workflows, tasks and projects by parts of their names, problems by the beginnings of
    * words of their titles.
    *
-   * Sensitive values are found by nobody: rows have marks in their place.
+   * A search finds no sensitive value: rows have marks in their place.
    *
    * @generated from rpc signalbox.v1.SearchService.Search
    */
