@@ -394,7 +394,8 @@ SELECT v.id, l.key, l.value, v.project, v.created_at FROM v JOIN made ON made.id
 json_each_text(CAST(NULLIF(v.labels, 'null') AS JSON)) l WHERE v.condition < 2),
 terms AS (INSERT INTO run_terms (run_id, term, kinds, project, created_at)
 SELECT v.id, t.value, 1, v.project, v.created_at FROM v JOIN made ON made.id = v.id,
-json_array_elements_text(CAST(NULLIF(v.words, 'null') AS JSON)) t (value) WHERE v.condition < 2) SELECT id, metered FROM made`, nil
+json_array_elements_text(CAST(NULLIF(v.words, 'null') AS JSON)) t (value) WHERE v.condition < 2
+ON CONFLICT (run_id, term) DO NOTHING) SELECT id, metered FROM made`, nil
 	})
 }
 

@@ -115,7 +115,9 @@ func newTexts(d sqldb.Dialect) *texts {
 	return &texts{
 		run: sqlrow.Columns(runFields), starts: startsStatement(d), handOvers: handOversStatement(d),
 		labels: sqlrow.InsertStatement(d, "run_labels", runrow.Label.Fields, nothing),
-		terms:  sqlrow.InsertStatement(d, "run_terms", runrow.Term.Fields, nothing),
+		terms: sqlrow.InsertStatement(d, "run_terms", runrow.Term.Fields, func(sqlrow.Fields) string {
+			return " ON CONFLICT (run_id, term) DO NOTHING" // those of a lost row that was adopted again are there
+		}),
 		entries: sqlrow.InsertStatement(d, "audit", func(one *start) sqlrow.Fields { return ledger.Fields(&one.entry) },
 			nothing),
 		steps: sqlrow.InsertStatement(d, "steps", newStep.fields, func(columns sqlrow.Fields) string {
