@@ -66,7 +66,9 @@ func pages(examples, secrets string) []page {
 		{
 			name: "what-is-wrong.md", words: map[string]string{"NUMBER": "1", "NAME": "what-is-wrong",
 				"TEXT": "test", "KEY": "$group", "PROBLEM": "$(" + problem + " -o name | head -1)"}, commands: 12,
-			before: append(failing(), "until "+problem+" -o name | grep .; do sleep 0.2; done",
+			// The page replays one of two runs that have failed, so that the other one is still a problem.
+			before: append(failing(), "signalbox run start order --version 1.0.0 --wait # exit code 10",
+				"until "+problem+" -o name | grep .; do sleep 0.2; done",
 				"group=$("+problem+" -o json --jq '.[0].failureGroup')"),
 		},
 		{
@@ -114,6 +116,7 @@ func otherPages() map[string]string {
 		"least-privilege.md": "all need Postgres or Redis; test/privilege runs them",
 		"libraries.md":       "it adds a module",
 		"migration.md":       "it needs a database of another engine; integration/import_test.go runs it",
+		"operations.md":      "test/procedures follows it",
 		"observability.md":   "containers, and profiles of a server with a port for them",
 		"runners.md":         "it starts a server of its own; integration/runner_test.go starts one",
 		"sensitive.md":       "it writes into /etc",
