@@ -56,7 +56,8 @@ func TestFiringTimesAreThoseOfTemporal(t *testing.T) {
 		"Asia/Kolkata", "Asia/Kathmandu", "Africa/Casablanca", "America/Sao_Paulo", "Pacific/Apia", "Pacific/Chatham",
 		"Antarctica/Troll", "Asia/Tehran", "Europe/Dublin"}
 	expressions := []string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly", "0 0 29 2 *", "30 2 * * *", "30 1 * * *",
-		"*/15 1-3 * * *", "0 0 * * sun", "59 23 31 * *", "0 12 * jan,JUL mon-fri", "0 0 * * 5-7", "* * * * *"}
+		"*/15 1-3 * * *", "0 0 * * sun", "59 23 31 * *", "0 12 * jan,JUL mon-fri", "0 0 * * 5-7", "0 6 * * 1-7",
+		"* * * * *"}
 	for range 300 {
 		expressions = append(expressions, randomCron(r))
 	}
@@ -95,7 +96,7 @@ func TestFiringTimesAreThoseOfTemporal(t *testing.T) {
 	for _, cron := range expressions {
 		for _, zone := range zones {
 			from := days[r.IntN(len(days))]
-			theirs := &schedulepb.ScheduleSpec{CronString: []string{cron}, TimezoneName: zone}
+			theirs := &schedulepb.ScheduleSpec{CronString: []string{firing.Lists(cron)}, TimezoneName: zone}
 			compare(firing.Spec{Cron: cron, Zone: zone}, theirs, from)
 			start := from.Add(time.Duration(r.IntN(1_000_000)) * time.Second)
 			theirs.StartTime = timestamppb.New(start)

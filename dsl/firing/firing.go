@@ -64,6 +64,16 @@ func New(s Spec) (*Times, error) {
 	return t, nil
 }
 
+// Lists returns a cron expression as lists of numbers, in which Sunday is 0. Temporal reads these alike, but omits Sunday
+// from 1-7. An invalid expression is returned as it is.
+func Lists(expression string) string {
+	parsed, err := cron.Parse(expression)
+	if err != nil {
+		return expression
+	}
+	return parsed.String()
+}
+
 // Phase returns the offset of an interval, which Temporal counts from the start of the year 1970.
 func (s Spec) Phase() time.Duration {
 	every := int64(s.Every / time.Second)

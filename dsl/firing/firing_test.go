@@ -88,3 +88,17 @@ func TestNewRefuses(t *testing.T) {
 		require.Error(t, err, spec)
 	}
 }
+
+func TestListsHaveOneMeaning(t *testing.T) {
+	t.Parallel()
+	for expression, want := range map[string]string{
+		"0 6 * * 1-7":                 "0 6 * * *",
+		"0 6 * * 5-7":                 "0 6 * * 0,5,6",
+		"*/20 1-3 31 jan,DEC *":       "0,20,40 1,2,3 31 1,12 *",
+		"@weekly":                     "0 0 * * 0",
+		"* *":                         "* *",
+		"50/5,7 0 * 1-12/6 mon-thu/2": "7,50,55 0 * 1,7 1,3",
+	} {
+		require.Equal(t, want, firing.Lists(expression))
+	}
+}

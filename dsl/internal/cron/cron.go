@@ -80,6 +80,27 @@ func Parse(text string) (Expression, error) {
 	return e, nil
 }
 
+// String returns the expression as lists of numbers, in which Sunday is 0.
+func (e Expression) String() string {
+	texts := make([]string, 0, 5)
+	for _, f := range []struct {
+		allowed   uint64
+		low, high int
+	}{{e.Minutes, 0, 59}, {e.Hours, 0, 23}, {e.Days, 1, 31}, {e.Months, 1, 12}, {e.Weekdays, 0, 6}} {
+		var list []string
+		for n := f.low; n <= f.high; n++ {
+			if has(f.allowed, n) {
+				list = append(list, strconv.Itoa(n))
+			}
+		}
+		if len(list) == f.high-f.low+1 {
+			list = []string{"*"}
+		}
+		texts = append(texts, strings.Join(list, ","))
+	}
+	return strings.Join(texts, " ")
+}
+
 func has(set uint64, n int) bool { return set>>n&1 == 1 }
 
 // parse returns the values that a field allows.

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/firing"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
@@ -132,7 +133,7 @@ func desired(c change) client.Schedule {
 	settings, when := t.Settings(), t.Firing()
 	spec := client.ScheduleSpec{Jitter: *settings.Jitter}
 	if t.Spec.Cron != "" {
-		spec.CronExpressions, spec.TimeZoneName = []string{t.Spec.Cron}, settings.TimeZone
+		spec.CronExpressions, spec.TimeZoneName = []string{firing.Lists(t.Spec.Cron)}, settings.TimeZone
 	} else {
 		spec.Intervals = []client.ScheduleIntervalSpec{{Every: t.Spec.Every, Offset: when.Phase()}}
 	}

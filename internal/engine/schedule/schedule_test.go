@@ -88,7 +88,7 @@ func TestDesiredSchedule(t *testing.T) {
 		"noon is a multiple of five minutes")
 	require.Equal(t, &client.SchedulePolicies{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
 		CatchupWindow: 10 * time.Minute}, s.Policy)
-	cron := timer("w", event.TimerSpec{Cron: "0 3 * * *", Settings: event.TimerSettings{TimeZone: "Europe/Berlin",
+	cron := timer("w", event.TimerSpec{Cron: "0 3 * * 1-7", Settings: event.TimerSettings{TimeZone: "Europe/Berlin",
 		Overlap: dsl.OverlapQueueOne, Jitter: new(time.Second), CatchUp: new(time.Hour)}})
 	s = desired(change{create, "id", cron, "n"})
 	require.Equal(t, &client.ScheduleSpec{CronExpressions: []string{"0 3 * * *"}, TimeZoneName: "Europe/Berlin",
@@ -97,7 +97,7 @@ func TestDesiredSchedule(t *testing.T) {
 		CatchupWindow: time.Hour}, s.Policy)
 	action, ok := s.Action.(*client.ScheduleWorkflowAction)
 	require.True(t, ok)
-	require.Equal(t, []any{Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", Cron: "0 3 * * *",
+	require.Equal(t, []any{Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", Cron: "0 3 * * 1-7",
 		Zone: "Europe/Berlin", Waits: true}}, action.Args)
 	for overlap, want := range map[dsl.Overlap]enumspb.ScheduleOverlapPolicy{
 		dsl.OverlapSkip:       enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
