@@ -116,13 +116,10 @@ func fire(ctx workflow.Context, f Fire) error {
 	if !temporal.IsCanceledError(err) {
 		return err
 	}
-	if failed := workflow.ExecuteActivity(retried(detached, waitAtMost), cancelActivity, done).Get(detached,
-		nil); failed != nil {
-		return failed
-	}
-	if failed := workflow.ExecuteActivity(retried(detached, waitAtMost), waitActivity, done).Get(detached,
-		nil); failed != nil {
-		return failed
+	for _, name := range []string{cancelActivity, waitActivity} {
+		if failed := workflow.ExecuteActivity(retried(detached, waitAtMost), name, done).Get(detached, nil); failed != nil {
+			return failed
+		}
 	}
 	return err
 }
@@ -148,28 +145,34 @@ func (a activities) publish(ctx context.Context, f Fire) (int64, error) {
 	return commit(ctx, a.events, f)
 }
 
-// wait fails until the run of a fire has ended.
-func (a activities) wait(ctx context.Context, f fired) error {
+// openRun returns the open run of a fire; "" if it has ended. It fails while the run is unknown.
+func (a activities) openRun(ctx context.Context, f fired) (string, error) {
 	id, ended, err := a.state.FiredRun(ctx, f.Project, f.Workflow, f.Position)
 	switch {
 	case err != nil:
-		return fmt.Errorf("reading the run of the event at position %d: %w", f.Position, err)
+		return "", fmt.Errorf("reading the run of the event at position %d: %w", f.Position, err)
 	case ended:
-		return nil
+		return "", nil
 	case id == "":
-		return fmt.Errorf("the event at position %d has not started a run yet", f.Position)
+		return "", fmt.Errorf("the event at position %d has not started a run yet", f.Position)
+	}
+	return id, nil
+}
+
+// wait fails until the run of a fire has ended.
+func (a activities) wait(ctx context.Context, f fired) error {
+	id, err := a.openRun(ctx, f)
+	if err != nil || id == "" {
+		return err
 	}
 	return fmt.Errorf("run %s is open", id)
 }
 
-// cancel cancels the run of a fire. It fails while the run is unknown.
+// cancel cancels the run of a fire.
 func (a activities) cancel(ctx context.Context, f fired) error {
-	id, ended, err := a.state.FiredRun(ctx, f.Project, f.Workflow, f.Position)
-	switch {
-	case err != nil || ended:
+	id, err := a.openRun(ctx, f)
+	if err != nil || id == "" {
 		return err
-	case id == "":
-		return fmt.Errorf("the event at position %d has not started a run yet", f.Position)
 	}
 	return a.runs.Cancel(ctx, f.Project, id, "the schedule fired again, and its overlap is to cancel the open run")
 }
