@@ -74,7 +74,7 @@ func testRetries(t *testing.T, open Opener) {
 	require.Empty(t, list("other"))
 	require.Empty(t, groups(5, at(0)), "neither so many attempts nor so long")
 	group := problem.RetryingGroup{Project: here, Workflow: hello, Task: "charge", Pointer: "/do/0/charge", Count: 3,
-		Attempts: 4, Since: at(1), Error: &run.Error{Type: "t", Status: 503, Title: "away", Detail: "no answer"}}
+		Attempts: 4, Since: at(1), Last: at(4), Error: &run.Error{Type: "t", Status: 503, Title: "away", Detail: "no answer"}}
 	require.Equal(t, []problem.RetryingGroup{group}, groups(4, at(0)), "so many attempts")
 	require.Equal(t, []problem.RetryingGroup{group}, groups(5, at(1)), "so long")
 	samples, err := s.Problems().Samples(t.Context(),
