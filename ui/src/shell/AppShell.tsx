@@ -48,6 +48,7 @@ import {
   usePreferences,
 } from '../kit'
 import styles from './AppShell.module.css'
+import { findable } from './find'
 import { useKeys } from './keys'
 import { MaintenanceNote } from './MaintenanceNote'
 import { pathInProject, pathOf, type Place, sections } from './pages'
@@ -114,7 +115,7 @@ export function AppShell() {
         <button type="button" className={styles.search} onClick={() => setOverlay('palette')}>
           <Search size={14} aria-hidden />
           <span className="hidden">Find: </span>
-          <span className={styles.wide}>ID, request ID, label, page</span>
+          <span className={styles.wide}>{findable}</span>
           <kbd className={styles.wide}>Ctrl-K</kbd>
         </button>
         <LinkState />

@@ -6,7 +6,7 @@ import { clients, milliseconds } from '../api'
 import { useProjects, useViews } from '../app'
 import { Ago, Dialog } from '../kit'
 import { readLabel, labelParameter, labelProblem } from '../labels'
-import { foundOf, headingOf, searchable } from './find'
+import { findable, foundOf, headingOf, searchable } from './find'
 import styles from './Palette.module.css'
 import { pathOf, placesOf } from './pages'
 
@@ -37,7 +37,7 @@ export default function Palette({ project, onClose }: { project: string; onClose
       <Command label="Find" className={styles.palette}>
         <Command.Input
           className={styles.input}
-          placeholder="ID, request ID, label, error, workflow, page"
+          placeholder={findable}
           value={typed}
           onValueChange={setTyped}
           autoFocus

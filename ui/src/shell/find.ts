@@ -21,6 +21,9 @@ export interface Found {
   search: Record<string, string>
 }
 
+/** What a person may type to find something. */
+export const findable = 'ID, label, error, workflow, page'
+
 /** The shortest and the longest text that is searched for: the server refuses others. */
 const shortest = 2
 const longest = 200
