@@ -83,18 +83,23 @@ type UsedProgram struct {
 }
 
 // Name returns what the program is for readers, in the plural: "shell commands", "scripts in python".
-func (u UsedProgram) Name() string { return ProgramName(u.Program, u.Language) }
-
-// ProgramName returns programs of a kind, and of a language if they are scripts, for readers: "shell commands".
-func ProgramName(kind ProgramKind, language ScriptLanguage) string {
-	switch kind {
+func (u UsedProgram) Name() string {
+	switch u.Program {
 	case ProgramScript:
-		return "scripts in " + string(language)
+		return "scripts in " + string(u.Language)
 	case ProgramShell:
 		return "shell commands"
 	default:
 		return "containers"
 	}
+}
+
+// Key returns the name under which runners report the isolation of such programs: the kind, or the language of a script.
+func (u UsedProgram) Key() string {
+	if u.Program == ProgramScript {
+		return string(u.Language)
+	}
+	return string(u.Program)
 }
 
 // Container is what only a container has. Members that are not given are nil.

@@ -65,13 +65,9 @@ func programWarning(program dsl.UsedProgram, projectName string, runners []Runne
 		return fmt.Sprintf("no runner of the project %q is connected, which would execute %s", projectName, program.Name()),
 			"start a process with the role runner; until then the task waits"
 	}
-	key := string(program.Program)
-	if program.Language != "" {
-		key = string(program.Language)
-	}
 	var refusing, open []string
 	for _, r := range runners {
-		switch isolation, executes := r.Isolations[key]; {
+		switch isolation, executes := r.Isolations[program.Key()]; {
 		case r.Isolations == nil:
 		case !executes:
 			refusing = append(refusing, r.ID)

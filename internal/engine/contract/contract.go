@@ -48,16 +48,9 @@ const runnerQueuePrefix = "signalbox.runner-"
 // RunnerQueue returns the Temporal task queue of the programs of a project. It is a pure function of the project's name.
 func RunnerQueue(project string) string { return runnerQueuePrefix + project }
 
-// Isolations are how a runner isolates each kind of program, by IsolationKey; the kinds that it refuses are absent.
+// Isolations are how a runner isolates each kind of program, by the key of [dsl.UsedProgram]; the kinds that it refuses
+// are absent.
 type Isolations map[string]string
-
-// IsolationKey returns the key of programs of a kind, and of a language if they are scripts.
-func IsolationKey(kind, language string) string {
-	if language != "" {
-		return language
-	}
-	return kind
-}
 
 // RunnerIdentity returns the name by which a runner polls. Temporal shows it to the readers of the task queue: runners
 // have no other place in which they could report what they execute.

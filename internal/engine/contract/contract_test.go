@@ -31,8 +31,6 @@ func TestRunnersReportTheirIsolations(t *testing.T) {
 	id, isolations = contract.ParseRunnerIdentity("host:1@a")
 	require.Equal(t, "host:1@a", id)
 	require.Nil(t, isolations, "it has not reported them")
-	require.Equal(t, "python", contract.IsolationKey("script", "python"))
-	require.Equal(t, "shell", contract.IsolationKey("shell", ""))
 }
 
 func TestFingerprintCoversTheNames(t *testing.T) {

@@ -120,22 +120,20 @@ func (e *Executor) Stop(ctx context.Context) error {
 	return e.scripts.engine.Close(ctx)
 }
 
-// Isolations returns how the executor isolates each kind of program, by contract.IsolationKey. Those that it refuses are
-// absent.
+// Isolations returns how the executor isolates each kind of program. Those that it refuses are absent.
 func (e *Executor) Isolations() contract.Isolations {
 	list := contract.Isolations{string(dsl.JavaScript): "webassembly"}
 	if e.opts.Containers != nil {
 		list[string(dsl.ProgramContainer)] = inContainer
 	}
-	for key, r := range map[string]flow.ProgramRequest{
-		string(dsl.ProgramShell): {Kind: string(dsl.ProgramShell)},
-		string(dsl.Python):       {Kind: string(dsl.ProgramScript), Language: string(dsl.Python)},
+	for _, u := range []dsl.UsedProgram{
+		{Program: dsl.ProgramShell}, {Program: dsl.ProgramScript, Language: dsl.Python},
 	} {
 		switch {
-		case e.opts.Containers.image(r) != "":
-			list[key] = inContainer
-		case e.opts.Commands != nil && (key != string(dsl.Python) || e.opts.Commands.Has(pythonProgram)):
-			list[key] = e.opts.Commands.Isolation()
+		case e.opts.Containers.image(flow.ProgramRequest{Kind: string(u.Program), Language: string(u.Language)}) != "":
+			list[u.Key()] = inContainer
+		case e.opts.Commands != nil && (u.Language != dsl.Python || e.opts.Commands.Has(pythonProgram)):
+			list[u.Key()] = e.opts.Commands.Isolation()
 		}
 	}
 	return list
