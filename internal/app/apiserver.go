@@ -97,7 +97,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Statistics = statistics.NewService(statistics.Options{
 		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
 	})
-	options.Search = search.NewService(s.Search())
+	options.Search = search.NewService(s.Search(), time.Now)
 	options.Annotations = annotation.NewService(annotation.Options{
 		Outages: s.Annotations(), Publications: s.Annotations(), Owners: events.service, Projects: s,
 		TaskQueue: contract.TaskQueue, Now: time.Now,

@@ -234,11 +234,17 @@ func occursAgain(r Record, now time.Time) bool {
 }
 
 // stateAt returns the state of a problem that exists.
-func (p Problem) stateAt(now time.Time) State {
+func (p Problem) stateAt(now time.Time) State { return p.stateWith(p.Count, now) }
+
+// StateAt returns the state of a problem that exists, as it was recorded.
+func (r Record) StateAt(now time.Time) State { return r.stateWith(r.Count, now) }
+
+// stateWith returns the state of a problem that exists and has this count.
+func (h Handling) stateWith(count int64, now time.Time) State {
 	switch {
-	case !p.AcknowledgedAt.IsZero():
+	case !h.AcknowledgedAt.IsZero():
 		return Acknowledged
-	case now.Before(p.SnoozeUntil), p.SnoozeCount > 0 && p.Count < p.SnoozeCount:
+	case now.Before(h.SnoozeUntil), h.SnoozeCount > 0 && count < h.SnoozeCount:
 		return Snoozed
 	}
 	return Open

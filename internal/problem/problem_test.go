@@ -521,45 +521,6 @@ func TestPlatformProblems(t *testing.T) {
 		"the stuck run says the same")
 }
 
-// TestDispatchersOfOtherProblemsAreNone has dispatchers that do not route while another problem says so, and the same
-// ones without that problem.
-func TestDispatchersOfOtherProblemsAreNone(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	state := func(name string, status dispatchtype.Status, detail string, unread ...string) dispatcher.Dispatcher {
-		return dispatcher.Dispatcher{Dispatcher: dispatchtype.Dispatcher{
-			Name: inbox.Name{Project: name, TaskQueue: "q"}, Status: status}, Detail: detail, Unread: unread}
-	}
-	const unknown = "platform.shop.DISPATCHER_UNKNOWN"
-	b.dispatchers = []dispatcher.Dispatcher{
-		state(shop, dispatchtype.Unknown, "", "no owner", "no workers"), state("deleted", dispatchtype.Stale, "why"),
-	}
-	b.now = b.now.Add(15*time.Second - 1)
-	require.Empty(t, b.list(admin(t), t, problem.Query{}), "the process has just started")
-	b.now = b.now.Add(1)
-	require.Equal(t, []string{unknown + " open"}, b.list(admin(t), t, problem.Query{}), "a deleted project has none")
-	require.Equal(t, "no owner; no workers", b.get(t, unknown).Detail)
-
-	for dependency, hidden := range map[string]bool{"leases": true, "store": false} {
-		b.now = b.now.Add(time.Minute)
-		b.report = health.Report{Dependencies: []health.DependencyState{{Name: dependency, State: health.Down}}}
-		listed := slices.Contains(b.list(admin(t), t, problem.Query{}), unknown+" open")
-		require.Equal(t, !hidden, listed, "%s is down", dependency)
-	}
-
-	// A stuck run says that the project has no worker. A failed run of it, or a stuck run of another project, does not.
-	const idle = "platform.bank.DISPATCHER_NO_WORKERS"
-	b.now, b.report = b.now.Add(time.Minute), health.Report{}
-	b.dispatchers = []dispatcher.Dispatcher{state("bank", dispatchtype.NoWorkers, "why", "no heartbeat")}
-	b.insert(t, "open", "bank")
-	b.stick(t, "s1", shop)
-	b.fail(t, "f1", "bank", "no answer")
-	require.Contains(t, b.list(admin(t), t, problem.Query{}), idle+" open")
-	require.Equal(t, "why", b.get(t, idle).Detail)
-	b.stick(t, "s2", "bank")
-	require.NotContains(t, b.list(admin(t), t, problem.Query{}), idle+" open")
-}
-
 func TestRecorderRecords(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -599,40 +560,4 @@ func TestForeignRunsAreProblems(t *testing.T) {
 	require.Contains(t, p.Advice, "`signalbox project create gone`")
 	require.NoError(t, b.store.RecordForeign(t.Context(), nil))
 	require.Empty(t, b.list(admin(t), t, problem.Query{}))
-}
-
-// retry makes a run that waits for the next attempt of a task, after so many failed ones.
-func (b *bench) retry(t *testing.T, id, where string, failed int) {
-	t.Helper()
-	b.insert(t, id, where)
-	step := run.Step{Number: 1, Path: "/do/0/charge", Pointer: "/do/0/charge", Task: "charge", Kind: "try",
-		Status: "waiting", WaitingKind: run.WaitingRetry, StartedAt: b.now, Position: 5}
-	for i := range failed {
-		step.Attempts = append(step.Attempts, run.Attempt{Number: i + 1, StartedAt: b.now, EndedAt: new(b.now),
-			Error: &run.Error{Type: "https://example.com/errors/away", Status: 503, Title: "Service Unavailable", Detail: "no answer"}})
-	}
-	_, err := b.store.ApplyUpdates(t.Context(), []run.Update{{RunID: id, Position: 5, Steps: []run.Step{step},
-		State: &run.State{Status: run.Waiting, WaitingKind: run.WaitingRetry, Since: b.now}}})
-	require.NoError(t, err)
-}
-
-func TestTasksThatAreAttemptedAgainAreProblems(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.retry(t, "r1", shop, 2)
-	require.Empty(t, b.list(admin(t), t, problem.Query{}), "two attempts are usual")
-	b.retry(t, "r2", shop, 3)
-	found, err := b.List(admin(t), problem.Query{Kinds: []problem.Kind{problem.Retrying}})
-	require.NoError(t, err)
-	require.Len(t, found.Problems, 1)
-	p := found.Problems[0]
-	require.Equal(t, []any{problem.RunRetrying, int64(2), "charge", "/do/0/charge", "Service Unavailable", []string{"r2", "r1"}},
-		[]any{p.Code, p.Count, p.Task, p.Pointer, p.Title, p.Samples})
-	require.Equal(t, "3 attempts of task charge failed, and it is attempted again: no answer", p.Detail)
-	require.Contains(t, p.Advice, "--workflow "+p.Workflow+" --retrying charge")
-	require.Equal(t, "docs/runbooks/RunsRetrying.md", p.Runbook)
-
-	b.retry(t, "r3", "bank", 1)
-	b.now = b.now.Add(time.Hour)
-	require.Len(t, b.list(admin(t), t, problem.Query{Project: "bank"}), 1, "one attempt, an hour ago")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/search/term"
 )
 
@@ -47,26 +48,18 @@ func FailedTask(e *Error) string {
 	parts := strings.Split(e.Instance, "/")
 	for i := len(parts) - 1; i > 1; i-- {
 		if _, err := strconv.Atoi(parts[i-1]); err == nil {
-			return strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])
+			return redact.UnescapePart(parts[i])
 		}
 	}
 	return ""
-}
-
-// TaskTerm returns the term under which the name of a task is found as a whole.
-func TaskTerm(name string) string {
-	name = strings.ToLower(name)
-	if len(name) > term.MaxWord {
-		name = strings.ToValidUTF8(name[:term.MaxWord], "")
-	}
-	return name
 }
 
 // hasWords reports whether the run has each word that the filter has: in its words, and of Words also in the name of its
 // workflow or the key of a label. One of these must be in its words, by which it is found.
 func (f Filter) hasWords(r Run) bool {
 	failed := ErrorWords(r.Error)
-	if !beginAll(term.Words(f.ErrorText), failed) || f.FailedTask != "" && TaskTerm(f.FailedTask) != TaskTerm(FailedTask(r.Error)) {
+	if !beginAll(term.Words(f.ErrorText), failed) ||
+		f.FailedTask != "" && term.Normal(f.FailedTask) != term.Normal(FailedTask(r.Error)) {
 		return false
 	}
 	wanted := term.Words(f.Words)

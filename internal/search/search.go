@@ -1,7 +1,7 @@
 // Package search finds what a person looks for by a text: runs, events, workflows, tasks, problems, batches, deliveries of
 // webhooks and projects.
 //
-//	s := search.NewService(store)
+//	s := search.NewService(store, time.Now)
 //	groups, err := s.Search(ctx, search.Request{Project: "shop", Text: "order 4711"})
 //
 // A text is an ID, or its beginning or end, or words. An ID is looked up in all projects in which the actor has a role,
@@ -108,6 +108,8 @@ type Query struct {
 	Words []string
 	// Limit is the number of hits of each kind.
 	Limit int
+	// Now is the time of the search, on which the states of problems depend.
+	Now time.Time
 }
 
 // Store finds things. It returns up to one hit more than the limit of each kind, in the order of groups.
@@ -124,10 +126,13 @@ const (
 )
 
 // Service searches for callers.
-type Service struct{ store Store }
+type Service struct {
+	store Store
+	now   func() time.Time
+}
 
 // NewService returns the service.
-func NewService(store Store) *Service { return &Service{store} }
+func NewService(store Store, now func() time.Time) *Service { return &Service{store, now} }
 
 // Request is a search of a caller. A limit of 0 is [DefaultLimit].
 type Request struct {
@@ -137,7 +142,8 @@ type Request struct {
 
 // Search returns the groups that have hits. The permission for the project is the caller's concern.
 func (s *Service) Search(ctx context.Context, req Request) ([]Group, error) {
-	q := Query{Project: req.Project, Scope: scopeOf(ctx), Text: strings.TrimSpace(req.Text), Limit: req.Limit}
+	q := Query{Project: req.Project, Scope: scopeOf(ctx), Text: strings.TrimSpace(req.Text), Limit: req.Limit,
+		Now: s.now()}
 	if q.Limit = cmp.Or(q.Limit, DefaultLimit); q.Limit < 0 || q.Limit > MaxLimit {
 		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "limit %d: use 1 to %d", req.Limit, MaxLimit).
 			WithField("limit", "must be 1 to %d", MaxLimit)

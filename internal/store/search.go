@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/problem"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/search"
 	"github.com/signalbox-dev/signalbox/internal/search/term"
@@ -223,25 +221,24 @@ WHERE project = $1 AND resolved_at IS NULL ORDER BY last_seen DESC, id`+sqlrow.L
 			{Field: search.WorkflowField, Text: p.Workflow}, {Field: search.ErrorField, Text: p.Detail},
 			{Field: search.NameField, Text: string(p.Code)},
 		}
-		if !term.Match(f.Words, p.Title, p.Task, p.Workflow, p.Detail, string(p.Code)) || len(hits) > f.Limit {
+		if !matchAny(f.Words, texts) || len(hits) > f.Limit {
 			continue
 		}
 		hits = append(hits, search.Hit{
-			Kind: search.Problem, Project: p.Project, ID: p.ID, Title: p.Title, Workflow: p.Workflow, Status: stateOf(p),
-			At: p.LastSeen, Texts: texts,
+			Kind: search.Problem, Project: p.Project, ID: p.ID, Title: p.Title, Workflow: p.Workflow,
+			Status: string(p.StateAt(f.Now)), At: p.LastSeen, Texts: texts,
 		})
 	}
 	return hits, nil
 }
 
-func stateOf(p problem.Record) string {
-	switch {
-	case !p.AcknowledgedAt.IsZero():
-		return string(problem.Acknowledged)
-	case p.SnoozeUntil.After(time.Now()) || p.SnoozeCount > 0:
-		return string(problem.Snoozed)
+// matchAny reports whether each of the words begins a word of one of the texts.
+func matchAny(words []string, texts []search.Text) bool {
+	plain := make([]string, len(texts))
+	for i, t := range texts {
+		plain[i] = t.Text
 	}
-	return string(problem.Open)
+	return term.Match(words, plain...)
 }
 
 // contain adds the conditions that one of the columns contains each word.

@@ -56,9 +56,9 @@ func spans(text string) (list []span) {
 			}
 			end += size
 		}
-		list = append(list, span{word: normal(text[start:end]), start: start, end: end})
+		list = append(list, span{word: Normal(text[start:end]), start: start, end: end})
 		if digits := start + digitsAt(text[start:end]); digits > start {
-			list = append(list, span{word: normal(text[digits:end]), start: digits, end: end})
+			list = append(list, span{word: Normal(text[digits:end]), start: digits, end: end})
 		}
 		start = end
 	}
@@ -69,8 +69,8 @@ func part(c rune) bool {
 	return c != utf8.RuneError && (unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c))
 }
 
-// normal returns a word in lower case, not longer than MaxWord.
-func normal(word string) string {
+// Normal returns a text in the form of a word: in lower case, not longer than MaxWord.
+func Normal(word string) string {
 	word = strings.ToLower(word)
 	if len(word) > MaxWord {
 		word = strings.ToValidUTF8(word[:MaxWord], "")

@@ -1,6 +1,7 @@
 package runrow
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func AddErrorTerms(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, ended []r
 		for _, word := range words {
 			list = append(list, Term{r.ID, word, r.Project, errorTerm, r.CreatedAt})
 		}
-		task := run.TaskTerm(run.FailedTask(r.Error))
+		task := term.Normal(run.FailedTask(r.Error))
 		if at := slices.Index(words, task); at >= 0 {
 			list[len(list)-len(words)+at].kinds |= taskTerm
 		} else if task != "" {
@@ -81,7 +82,7 @@ type wanted struct {
 // wantedTerms returns the conditions of a filter on terms.
 func wantedTerms(f run.Filter) (list []wanted) {
 	if f.FailedTask != "" {
-		list = append(list, wanted{word: run.TaskTerm(f.FailedTask), exact: true, kinds: taskTerm})
+		list = append(list, wanted{word: term.Normal(f.FailedTask), exact: true, kinds: taskTerm})
 	}
 	for _, word := range term.Words(f.ErrorText) {
 		list = append(list, wanted{word: word, kinds: errorTerm})
@@ -141,18 +142,20 @@ const (
 type foundBy struct {
 	wanted
 
-	// few: so few that they can be sorted. Otherwise terms are the different ones; nil if these are many.
-	few   bool
+	// count is the number of rows with the term, up to one more than fewFound.
+	count int64
+	// terms are the different ones; nil if these are many, or the rows few.
 	terms []string
 }
+
+// few reports whether the runs are so few that they can be sorted.
+func (b foundBy) few() bool { return b.count <= fewFound }
 
 // wordSpread returns what the runs of a filter are found by: the wanted term that the fewest runs have, or, of words
 // that may be elsewhere, each that is a term of a run. It is empty for a filter without such a condition. No run matches
 // if nothing has one of the terms.
 func wordSpread(ctx context.Context, c sqldb.Conn, f run.Filter) ([]foundBy, error) {
-	var all []foundBy
-	var counts []int64
-	strict := -1 // the term that every run must have and the fewest have
+	var required, others []foundBy
 	for _, t := range wantedTerms(f) {
 		var w sqlrow.Where
 		w.Is("x.project", "=", f.Project)
@@ -162,32 +165,30 @@ func wordSpread(ctx context.Context, c sqldb.Conn, f run.Filter) ([]foundBy, err
 		if err != nil {
 			return nil, err
 		}
-		all, counts = append(all, foundBy{wanted: t, few: n <= fewFound}), append(counts, n)
-		if at := len(all) - 1; !t.elsewhere && (strict < 0 || n < counts[strict]) {
-			strict = at
+		if t.elsewhere {
+			others = append(others, foundBy{wanted: t, count: n})
+		} else {
+			required = append(required, foundBy{wanted: t, count: n})
 		}
 	}
-	if strict >= 0 {
-		all = all[strict : strict+1]
-	} else {
-		all = slices.DeleteFunc(slices.Clone(all), func(b foundBy) bool { return counts[indexOf(all, b)] == 0 && len(all) > 1 })
+	found := others
+	switch {
+	case len(required) > 0:
+		found = []foundBy{slices.MinFunc(required, func(a, b foundBy) int { return cmp.Compare(a.count, b.count) })}
+	case slices.ContainsFunc(others, func(b foundBy) bool { return b.count > 0 }):
+		found = slices.DeleteFunc(others, func(b foundBy) bool { return b.count == 0 })
+	case len(others) > 0:
+		found = others[:1] // none has any
 	}
-	if len(counts) > 0 && len(all) == 0 {
-		all = []foundBy{{wanted: wantedTerms(f)[0], few: true}} // none has any
-	}
-	for i := range all {
-		if !all[i].few {
+	for i := range found {
+		if !found[i].few() {
 			var err error
-			if all[i].terms, err = termsIn(ctx, c, f.Project, all[i].wanted); err != nil {
+			if found[i].terms, err = termsIn(ctx, c, f.Project, found[i].wanted); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return all, nil
-}
-
-func indexOf(all []foundBy, b foundBy) int {
-	return slices.IndexFunc(all, func(other foundBy) bool { return other.wanted == b.wanted })
+	return found, nil
 }
 
 // termsIn returns the different terms that begin with a word; nil if they are many.
@@ -209,7 +210,7 @@ WHERE project = $1 AND term >= $2 AND term < $3 AND term > $4 ORDER BY term LIMI
 }
 
 func manyFound(words []foundBy) bool {
-	return slices.ContainsFunc(words, func(b foundBy) bool { return !b.few })
+	return slices.ContainsFunc(words, func(b foundBy) bool { return !b.few() })
 }
 
 // foundRows selects the IDs of the runs with one of a few terms.
@@ -228,13 +229,16 @@ func foundRows(w *sqlrow.Where, f run.Filter, words []foundBy) string {
 // found reads the runs with one of the terms: few are sorted, those of a few different terms are read in the order of
 // the list from the range of each, and others are found in the order of the list.
 func found(w *sqlrow.Where, f run.Filter, s Spread, page string) (hits []string) {
+	sort := func(words []foundBy) string {
+		return narrow(w, f, `(SELECT DISTINCT run_id FROM (`+foundRows(w, f, words)+`) AS m) AS n`, page)
+	}
 	if !manyFound(s.words) {
-		return []string{narrow(w, f, `(SELECT DISTINCT run_id FROM (`+foundRows(w, f, s.words)+`) AS m) AS n`, page)}
+		return []string{sort(s.words)}
 	}
 	for _, b := range s.words {
 		switch {
-		case b.few:
-			hits = append(hits, narrow(w, f, `(SELECT DISTINCT run_id FROM (`+foundRows(w, f, []foundBy{b})+`) AS m) AS n`, page))
+		case b.few():
+			hits = append(hits, sort([]foundBy{b}))
 		case b.terms == nil:
 			return append(hits, indexScan(w, f, page, false)...)
 		default:
