@@ -142,6 +142,6 @@ func (x *execution) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.stopProxy = x.sandbox.opts.Proxy.Serve(listener)
+	x.stopProxy = x.sandbox.opts.Proxy.Serve(ctx, listener)
 	return nil
 }

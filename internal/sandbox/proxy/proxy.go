@@ -2,7 +2,7 @@
 // requests to a proxy for HTTP, which refuses addresses that are not public, and those of the platform's own services.
 //
 //	p := proxy.New(proxy.Options{Guard: netguard.New(allowed), Refused: []string{"temporal:7233"}})
-//	stop := p.Serve(listener)
+//	stop := p.Serve(ctx, listener)
 //	defer stop()
 //
 // CONNECT makes a connection to any port, other methods forward a request for an http address. The guard checks the
@@ -108,9 +108,10 @@ func resolvesTo(ctx context.Context, service string, target netip.AddrPort) (boo
 	return false, nil
 }
 
-// Serve serves the connections of a listener, which it takes over, until stop is called. stop closes all connections.
-func (p *Proxy) Serve(listener net.Listener) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+// Serve serves the connections of a listener, which it takes over, until stop is called. stop closes all connections, as
+// the end of ctx closes those of CONNECT.
+func (p *Proxy) Serve(ctx context.Context, listener net.Listener) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	var tunnels sync.WaitGroup
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
