@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -98,18 +97,17 @@ const around = 12
 
 // match is the field that matched, and its text from a little before the match.
 func (h found) match() string {
-	var text strings.Builder
-	for _, part := range h.GetParts() {
-		shown := part.GetText()
-		if !part.GetMatch() && text.Len() == 0 {
-			if runes := []rune(shown); utf8.RuneCountInString(shown) > around {
-				shown = "…" + string(runes[len(runes)-around:])
-			}
-		}
-		text.WriteString(shown)
-	}
-	if h.GetField() == "" || h.GetField() == "id" || h.GetField() == "name" || h.GetField() == "title" {
+	switch h.GetField() {
+	case "", "id", "name", "title":
 		return "" // another column has it
+	}
+	var text strings.Builder
+	for i, part := range h.GetParts() {
+		shown := []rune(part.GetText())
+		if i == 0 && !part.GetMatch() && len(shown) > around {
+			shown = append([]rune("…"), shown[len(shown)-around:]...)
+		}
+		text.WriteString(string(shown))
 	}
 	return strings.TrimPrefix(h.GetField(), "label.") + ": " + text.String()
 }
