@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -15,8 +16,8 @@ import (
 type Observed struct {
 	// Connection is this process's connection to Temporal.
 	Connection func() conntype.Status
-	// CallWorkers is the name of the worker set that serves handed-over calls; the other sets have the names of projects.
-	CallWorkers string
+	// SharedWorkers are the names of the worker sets that serve no project; the other sets have the names of projects.
+	SharedWorkers []string
 	// QueuedRuns counts the runs that were accepted while Temporal was unavailable; an error omits the metric. Its context
 	// has a short timeout.
 	QueuedRuns func(ctx context.Context) (int64, error)
@@ -163,7 +164,7 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 	ages := map[string]float64{}
 	for _, set := range c.Workers {
 		serves, project := "project", set.Name
-		if set.Name == seen.CallWorkers {
+		if slices.Contains(seen.SharedWorkers, set.Name) {
 			serves, project = set.Name, ""
 		}
 		var polled int64
