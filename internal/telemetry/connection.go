@@ -131,12 +131,12 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 		"Memory in use after the last garbage collection. Only a process with a memory limit exports it.")
 	g.memoryLimit = gauge("signalbox.memory.limit_bytes", "Soft memory limit of the process. Absent where it has none.")
 	g.pollers = gauge("signalbox.queue.pollers",
-		"Task queues that this process polls, for a project or for handed-over calls.")
+		"Task queues that this process polls, for a project, for handed-over calls or for the fires of schedules.")
 	g.uptime = seconds("temporal.connection.uptime",
 		"Duration of the current connection to Temporal; 0 while there is none.")
 	g.pollAge = seconds("signalbox.queue.last_poll.age",
-		"Time since this process last polled the task queue that it has not polled for the longest time, of all projects or "+
-			"for handed-over calls. Absent before the first poll.")
+		"Time since this process last polled the task queue that it has not polled for the longest time, of all projects, "+
+			"for handed-over calls or for the fires of schedules. Absent before the first poll.")
 	g.certificateEnds = seconds("signalbox.temporal.certificate.expiry.timestamp",
 		"Expiry of the client certificate for Temporal, in seconds since 1970. Absent if there is none, or it cannot be "+
 			"read.")
