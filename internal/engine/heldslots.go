@@ -2,17 +2,22 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
-// backlogPerTurn is the number of callers of one project, per turn, that may wait before the worker stops polling for
-// the project's tasks.
-const backlogPerTurn = 4
+// A worker stops polling for a project's tasks while backlogPerTurn of its callers, per turn, wait, or one for longer
+// than longestBacklog: where a process gets little of a processor, few tasks that compute take longer than Temporal's
+// ten seconds together.
+const (
+	backlogPerTurn = 4
+	longestBacklog = 2 * time.Second
+)
 
-// heldSlots supplies slots, but none while many callers of a project wait for a turn: the tasks then stay in Temporal's
+// heldSlots supplies slots, but none while many callers of a project wait for a turn, or one for long: the tasks then stay in Temporal's
 // queue, where they do not time out, instead of timing out half done in the process. A worker reserves a slot before it
 // polls for a task.
 type heldSlots struct {
@@ -24,7 +29,7 @@ type heldSlots struct {
 
 // free returns a channel that is closed when slots may be supplied, nil if they may be now.
 func (s *heldSlots) free() <-chan struct{} {
-	return s.turns.Backlog(s.project, backlogPerTurn)
+	return s.turns.Backlog(s.project, backlogPerTurn, longestBacklog)
 }
 
 // ReserveSlot implements worker.SlotSupplier.

@@ -56,3 +56,24 @@ func TestNoTasksArePolledWhileTurnsAreAwaited(t *testing.T) {
 		group.Wait()
 	})
 }
+
+// A project in which one caller waits for long gets no further tasks: on a slow process few together take longer than
+// Temporal's ten seconds.
+func TestNoTasksArePolledWhileOneWaitsForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fixed, err := worker.NewFixedSizeSlotSupplier(1000)
+		require.NoError(t, err)
+		s := semaphore.NewShared(1)
+		slots := &heldSlots{fixed, s, "busy"}
+		running, waiting := s.Enter("busy", time.Now()), s.Enter("busy", time.Now())
+		require.NotNil(t, slots.TryReserveSlot(nil))
+		for range 25 {
+			require.False(t, waiting.Wait(100*time.Millisecond))
+		}
+		require.Nil(t, slots.TryReserveSlot(nil))
+		running.Leave()
+		require.NotNil(t, slots.TryReserveSlot(nil))
+		waiting.Leave()
+	})
+}

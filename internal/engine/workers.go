@@ -306,7 +306,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 		Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap,
-		w.engine.limits).Share(w.opts.Turns.compute).StopAfter(longestCompute).Measure(w.opts.Timers)
+		w.engine.limits).Share(computeTurns{w.opts.Turns.compute}).StopAfter(longestCompute).Measure(w.opts.Timers)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.CredentialsActivity})
