@@ -100,8 +100,8 @@ func furtherReaders(t *testing.T, s *Server) int {
 	defer func() { require.NoError(t, response.Body.Close()) }()
 	page, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	counts := regexp.MustCompile(`(?m)^queue_reader_count_bucket\{operation="TimerQueueProcessor",.*le="(1|\+Inf)"\} (\d+)$`).
-		FindAllSubmatch(page, -1)
+	const readers = `(?m)^queue_reader_count_bucket\{operation="TimerQueueProcessor",.*le="(1|\+Inf)"\} (\d+)$`
+	counts := regexp.MustCompile(readers).FindAllSubmatch(page, -1)
 	if len(counts) == 0 {
 		return 0 // not counted yet
 	}

@@ -20,7 +20,7 @@ func TestNoTasksArePolledWhileTurnsAreAwaited(t *testing.T) {
 		slots := func(project string) worker.SlotSupplier {
 			fixed, err := worker.NewFixedSizeSlotSupplier(1000)
 			require.NoError(t, err)
-			return &heldSlots{fixed, s, project}
+			return &heldSlots{fixed, s, project, anyWait}
 		}
 		busy, idle := slots("busy"), slots("idle")
 		require.True(t, s.AcquireWithin("busy", 0))
@@ -65,7 +65,7 @@ func TestNoTasksArePolledWhileOneWaitsForLong(t *testing.T) {
 		fixed, err := worker.NewFixedSizeSlotSupplier(1000)
 		require.NoError(t, err)
 		s := semaphore.NewShared(1)
-		slots := &heldSlots{fixed, s, "busy"}
+		slots := &heldSlots{fixed, s, "busy", longestWait}
 		running, waiting := s.Enter("busy", time.Now()), s.Enter("busy", time.Now())
 		require.NotNil(t, slots.TryReserveSlot(nil))
 		for range 25 {

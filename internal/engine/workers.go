@@ -265,12 +265,12 @@ func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
 		err = errors.Join(err, fixedErr)
 		return supplier
 	}
-	held := func(size int, until *semaphore.Shared) worker.SlotSupplier {
-		return &heldSlots{fixed(size), until, name}
+	held := func(size int, until *semaphore.Shared, longest time.Duration) worker.SlotSupplier {
+		return &heldSlots{fixed(size), until, name, longest}
 	}
 	options := worker.CompositeTunerOptions{
-		WorkflowSlotSupplier:      used.workflowTasks.Of(held(w.opts.WorkflowTasks, w.opts.Turns.compute)),
-		ActivitySlotSupplier:      used.activities.Of(held(w.opts.Activities, w.opts.Turns.requests)),
+		WorkflowSlotSupplier:      used.workflowTasks.Of(held(w.opts.WorkflowTasks, w.opts.Turns.compute, longestWait)),
+		ActivitySlotSupplier:      used.activities.Of(held(w.opts.Activities, w.opts.Turns.requests, anyWait)),
 		LocalActivitySlotSupplier: fixed(w.opts.LocalActivities),
 		// Signalbox does not use these two, but a tuner requires them.
 		NexusSlotSupplier: fixed(1), SessionActivitySlotSupplier: fixed(1),
