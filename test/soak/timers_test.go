@@ -64,8 +64,8 @@ func TestTimersFireOnTimeBesideFullLoad(t *testing.T) {
 	late, stored := lateness(t, []*platform.Server{s}), megabytes(t, temporal.File)
 	require.GreaterOrEqual(t, late.total, waits*len(l.Of(load.Accepted)), "the lateness of each timer is counted")
 	runs := len(l.Of(load.Accepted))
-	t.Logf("lateness of timers: %s; all runs had ended %s after the last start; database of Temporal: %.0f MB after %d runs; "+
-		"at most %.0f runs were stuck; %s", late, drained.Round(time.Second), stored, runs, usage.stuck, usage)
+	t.Logf("lateness of timers: %s; all runs had ended %s after the last start; database of Temporal: %.0f MB after "+
+		"%d runs; at most %.0f runs were stuck; %s", late, drained.Round(time.Second), stored, runs, usage.stuck, usage)
 	if !full {
 		return
 	}
@@ -73,8 +73,8 @@ func TestTimersFireOnTimeBesideFullLoad(t *testing.T) {
 		Promise: "soak", What: fmt.Sprintf("lateness of 50 timers per second for %s beside %d busy processes per processor",
 			lasts, beside), Aim: "p99 1 s", Trials: late.total, Figure: late.String()})
 	promise.Record(t, promise.Figure{
-		Promise: "soak", What: "the same: until all runs had ended after the last start; database of Temporal; memory, goroutines, " +
-			"connections and series in the second and in the last quarter", Aim: "flat", Trials: runs,
+		Promise: "soak", What: "the same: until all runs had ended after the last start; database of Temporal; memory, " +
+			"goroutines, connections and series in the second and in the last quarter", Aim: "flat", Trials: runs,
 		Figure: fmt.Sprintf("%s; %.0f MB; %s", drained.Round(time.Second), stored, usage)})
 	assert.Zero(t, usage.stuck, "stuck runs")
 	assert.LessOrEqual(t, late.at(.99), onTime, "lateness of timers")
