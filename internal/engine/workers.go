@@ -285,12 +285,12 @@ func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
 		err = errors.Join(err, fixedErr)
 		return supplier
 	}
-	held := func(size int, until *semaphore.Shared) worker.SlotSupplier {
-		return &heldSlots{fixed(size), until, name}
+	held := func(size int, until *semaphore.Shared, longest time.Duration) worker.SlotSupplier {
+		return &heldSlots{fixed(size), until, name, longest}
 	}
 	options := worker.CompositeTunerOptions{
-		WorkflowSlotSupplier:      used.workflowTasks.Of(held(w.opts.WorkflowTasks, w.opts.Turns.compute)),
-		ActivitySlotSupplier:      used.activities.Of(held(w.opts.Activities, w.opts.Turns.requests)),
+		WorkflowSlotSupplier:      used.workflowTasks.Of(held(w.opts.WorkflowTasks, w.opts.Turns.compute, longestWait)),
+		ActivitySlotSupplier:      used.activities.Of(held(w.opts.Activities, w.opts.Turns.requests, anyWait)),
 		LocalActivitySlotSupplier: fixed(w.opts.LocalActivities),
 		// Signalbox does not use these two, but a tuner requires them.
 		NexusSlotSupplier: fixed(1), SessionActivitySlotSupplier: fixed(1),
@@ -326,7 +326,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 		Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap,
-		w.engine.limits).Share(w.opts.Turns.compute).StopAfter(longestCompute).Measure(w.opts.Timers)
+		w.engine.limits).Share(computeTurns{w.opts.Turns.compute}).StopAfter(longestCompute).Measure(w.opts.Timers)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.CredentialsActivity})

@@ -111,17 +111,17 @@ func TestBacklogNotifiesBelowItsLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := semaphore.NewShared(1)
-		require.Nil(t, s.Backlog("a", 1))
+		require.Nil(t, s.Backlog("a", 1, time.Hour))
 		require.True(t, s.AcquireWithin("a", 0))
 		var group sync.WaitGroup
 		for range 3 {
 			group.Go(func() { require.True(t, s.AcquireWithin("a", time.Hour)) })
 		}
 		synctest.Wait()
-		require.Nil(t, s.Backlog("a", 4), "three wait")
-		require.Nil(t, s.Backlog("b", 1))
-		three, two := s.Backlog("a", 3), s.Backlog("a", 2)
-		require.Equal(t, three, s.Backlog("a", 3))
+		require.Nil(t, s.Backlog("a", 4, time.Hour), "three wait")
+		require.Nil(t, s.Backlog("b", 1, time.Hour))
+		three, two := s.Backlog("a", 3, time.Hour), s.Backlog("a", 2, time.Hour)
+		require.Equal(t, three, s.Backlog("a", 3, time.Hour))
 		s.Release("a")
 		<-three
 		select {
@@ -134,6 +134,52 @@ func TestBacklogNotifiesBelowItsLimit(t *testing.T) {
 		s.Release("a")
 		group.Wait()
 		s.Release("a")
+	})
+}
+
+func TestBacklogNotifiesWhenNoneWaitsForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewShared(1)
+		running := s.Enter("a", time.Now())
+		require.True(t, running.Wait(0))
+		old := s.Enter("a", time.Now())
+		require.Nil(t, s.Backlog("a", 4, 2*time.Second))
+		require.False(t, old.Wait(3*time.Second))
+		young := s.Enter("a", time.Now())
+		held := s.Backlog("a", 4, 2*time.Second)
+		require.NotNil(t, held, "one waits for three seconds")
+		require.False(t, old.Wait(100*time.Millisecond), "it keeps its place")
+		require.NotNil(t, s.Backlog("a", 4, 2*time.Second))
+		running.Leave()
+		<-held
+		require.True(t, old.Wait(0))
+		old.Leave()
+		require.True(t, young.Wait(0))
+		young.Leave()
+	})
+}
+
+func TestOldestWorkIsNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewShared(1)
+		began := time.Now()
+		running := s.Enter("a", began)
+		<-time.After(time.Second)
+		young := s.Enter("a", time.Now())
+		given := s.Enter("a", time.Now())
+		old := s.Enter("a", began)
+		given.Leave() // gives up its place
+		require.False(t, young.Wait(time.Second))
+		running.Leave()
+		require.False(t, young.Wait(0))
+		require.True(t, old.Wait(0))
+		old.Leave()
+		require.True(t, young.Wait(0))
+		young.Leave()
+		require.True(t, s.AcquireWithin("b", 0))
+		s.Release("b")
 	})
 }
 
@@ -189,8 +235,8 @@ func TestKeysAreLimitedWhileOthersAreActive(t *testing.T) {
 		go func() { second <- s.AcquireWithin("a", time.Hour) }()
 		synctest.Wait()
 		require.True(t, s.Contended("a"), "one waits")
-		require.NotNil(t, s.Backlog("a", 1))
-		require.Nil(t, s.Backlog("a", 2))
+		require.NotNil(t, s.Backlog("a", 1, time.Hour))
+		require.Nil(t, s.Backlog("a", 2, time.Hour))
 		<-time.After(11 * time.Second)
 		require.False(t, s.Contended("a"), "no other is active any more")
 		require.True(t, s.AcquireWithin("a", 0))
