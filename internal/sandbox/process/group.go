@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/owner"
 )
 
 const (
@@ -80,7 +81,7 @@ func openGroups() (*groups, error) {
 	}
 	g.removeLeft()
 	// The attempt shows whether this process may make groups.
-	attempt, err := g.make(newName(), limit.Limits{Memory: 1 << 30, Processes: 1, Processors: 1})
+	attempt, err := g.make(owner.Unique(), limit.Limits{Memory: 1 << 30, Processes: 1, Processors: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +180,7 @@ func write(path, text string) error {
 // removeLeft removes the groups of commands of processes that have ended, with the processes in them.
 func (g *groups) removeLeft() {
 	for _, folder := range g.all() {
-		for _, path := range left(folder) {
+		for _, path := range owner.Left(folder) {
 			(&group{folders: []string{path}}).remove()
 		}
 	}
