@@ -140,7 +140,7 @@ func refusals(t *testing.T, socket string) {
 		},
 		"the image docker.io/signalbox/test:2 cannot be pulled": func(p *container.Program) { p.Image = "signalbox/test:2" },
 		"is not in one of runner.containers.volumes":            func(p *container.Program) { p.Volumes = map[string]string{"/etc": "/etc"} },
-		"runner.containers.ports of the runner does not allow":  func(p *container.Program) { p.Ports = map[string]string{"80": "80"} },
+		"runner.containers.ports of the runner, or the network": func(p *container.Program) { p.Ports = map[string]string{"80": "80"} },
 		"has a zero byte":                func(p *container.Program) { p.Arguments = []string{"\x00"} },
 		"no such file or directory":      func(p *container.Program) { p.Entrypoint = []string{"/nothing"} },
 		"is not the name of a container": func(p *container.Program) { p.Name = "a b" },
