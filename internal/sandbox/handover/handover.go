@@ -2,8 +2,7 @@
 //
 //	handover.Begin() // the begin of the main function
 //
-//	connection, err := listener.AcceptUnix()
-//	proxied, err := handover.Receive(connection)
+//	listener, err := handover.Receive(connection) // of the process that has begun in the network of a command
 //
 // The listener of the proxy must be opened in the network namespace of the program. So this program itself begins there,
 // under the name [Program]: that process opens the listener, sends it over a unix socket, and becomes the command in its
