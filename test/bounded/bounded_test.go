@@ -69,8 +69,9 @@ func build(t *testing.T) *environment {
 		x.all = append(x.all, s)
 	}
 	x.all = append(x.all, platform.StartServer(t, platform.ServerOptions{
-		Temporal: temporal.Address, Store: platform.Store{Driver: "sqlite", DSN: "/nowhere/signalbox.db"}, Redis: platform.NoRedis,
-		Roles: []string{platform.Runner}, Env: []string{memoryLimit, "SIGNALBOX_PROJECTS=" + platform.DefaultProject},
+		Temporal: temporal.Address, Redis: platform.NoRedis, Roles: []string{platform.Runner},
+		Store: platform.Store{Driver: "sqlite", DSN: "/nowhere/signalbox.db"},
+		Env: []string{memoryLimit, "SIGNALBOX_PROJECTS=" + platform.DefaultProject},
 	}))
 	x.servers = x.all[:2]
 	_, err := x.servers[0].Projects.CreateProject(t.Context(),

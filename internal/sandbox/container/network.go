@@ -66,7 +66,7 @@ func (e *Engine) newGuard(limits limit.Limits) (g *guard, err error) {
 		return nil, errors.New("this engine has no proxy for a guarded network")
 	}
 	if limits.Memory < guardedMemory || limits.Processes < guardedProcesses {
-		return nil, refuse("its network is guarded, for which its limits must be %d bytes of memory and %d processes at least",
+		return nil, refuse("its network is guarded, which needs limits of %d bytes of memory and %d processes at least",
 			guardedMemory, guardedProcesses)
 	}
 	g = &guard{proxy: e.opts.Proxy, served: make(chan error, 1)}

@@ -4,9 +4,9 @@
 //
 //	listener, err := handover.Receive(connection) // of the process that has begun in the network of a command
 //
-// The listener of the proxy must be opened in the network namespace of the program. So this program itself begins there,
-// under the name [Program]: that process opens the listener, sends it over a unix socket, and becomes the command in its
-// arguments. Nothing of it remains beside the command.
+// The listener of the proxy must be opened in the network namespace of the program. So this program itself begins
+// there, under the name [Program]: that process opens the listener, sends it over a unix socket, and becomes the command
+// in its arguments. Nothing of it remains beside the command.
 package handover
 
 import "net"

@@ -16,8 +16,8 @@ import (
 // failed is the exit code of a process that did not become the command, as that of shells.
 const failed = 126
 
-// Begin is the begin of the main function of a program whose sandboxes have guarded networks. It returns at once, except
-// in the process that begins in the network of a command.
+// Begin is the begin of the main function of a program whose sandboxes have guarded networks. It returns at once,
+// except in the process that begins in the network of a command.
 func Begin() {
 	if filepath.Base(os.Args[0]) != Program {
 		return
