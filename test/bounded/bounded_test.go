@@ -71,7 +71,7 @@ func build(t *testing.T) *environment {
 	x.all = append(x.all, platform.StartServer(t, platform.ServerOptions{
 		Temporal: temporal.Address, Redis: platform.NoRedis, Roles: []string{platform.Runner},
 		Store: platform.Store{Driver: "sqlite", DSN: "/nowhere/signalbox.db"},
-		Env: []string{memoryLimit, "SIGNALBOX_PROJECTS=" + platform.DefaultProject},
+		Env:   []string{memoryLimit, "SIGNALBOX_PROJECTS=" + platform.DefaultProject},
 	}))
 	x.servers = x.all[:2]
 	_, err := x.servers[0].Projects.CreateProject(t.Context(),
