@@ -264,34 +264,39 @@ func (p *parser) mapping(v value, what string, vars []string) *Template {
 	return nil
 }
 
-func (p *parser) input(v value, vars []string) *Input {
+// input reads the input of a workflow or a task. Its schema may have an endpoint that only a run knows where late are
+// the variables of its expressions.
+func (p *parser) input(v value, vars, late []string) *Input {
 	in := &Input{}
 	p.object(v, "input", fields{
-		{"schema", false, func(v value) { in.Schema = p.schema(v) }},
+		{"schema", false, func(v value) { in.Schema = p.schema(v, late) }},
 		{"from", false, func(v value) { in.From = p.mapping(v, "input.from", vars) }},
 	})
 	return in
 }
 
-func (p *parser) output(v value, vars []string) *Output {
+// output is as input.
+func (p *parser) output(v value, vars, late []string) *Output {
 	out := &Output{}
 	p.object(v, "output", fields{
-		{"schema", false, func(v value) { out.Schema = p.schema(v) }},
+		{"schema", false, func(v value) { out.Schema = p.schema(v, late) }},
 		{"as", false, func(v value) { out.As = p.mapping(v, "output.as", vars) }},
 	})
 	return out
 }
 
-func (p *parser) export(v value, vars []string) *Export {
+// export is as input.
+func (p *parser) export(v value, vars, late []string) *Export {
 	out := &Export{}
 	p.object(v, "export", fields{
-		{"schema", false, func(v value) { out.Schema = p.schema(v) }},
+		{"schema", false, func(v value) { out.Schema = p.schema(v, late) }},
 		{"as", false, func(v value) { out.As = p.mapping(v, "export.as", vars) }},
 	})
 	return out
 }
 
-func (p *parser) schema(v value) *Schema {
+// schema reads a schema. late are the variables of an endpoint that only a run knows; nil where it must be literal.
+func (p *parser) schema(v value, late []string) *Schema {
 	var out *Schema
 	p.object(v, "a schema", fields{
 		{"format", false, func(v value) {
@@ -303,6 +308,12 @@ func (p *parser) schema(v value) *Schema {
 			out = p.compileSchema(v, v)
 		}},
 		{"resource", false, func(v value) {
+			if late != nil {
+				if source := p.runtimeResource(v, "a resource", late); source != nil {
+					out = &Schema{Source: source}
+					return
+				}
+			}
 			if r := p.externalResource(v, "a resource"); r != nil {
 				if root := p.readResource(v, r); root != nil {
 					out = p.compileSchema(v, value{node: root, path: v.path})

@@ -18,7 +18,7 @@ func TestLanguagePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/language.md")
 	require.NoError(t, err)
 	blocks := strings.Split(string(page), "```yaml\n")[1:]
-	require.Len(t, blocks, 15)
+	require.Len(t, blocks, 16)
 	for _, block := range blocks {
 		source, _, _ := strings.Cut(block, "```")
 		if !strings.HasPrefix(source, "document:") {

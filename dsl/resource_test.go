@@ -137,6 +137,37 @@ func TestSchemaFromAResource(t *testing.T) {
 		strings.Replace(source, "{resource:", "{document: true, resource:", 1), map[string]string{"order.yaml": "{}"})
 }
 
+func TestSchemaWhoseEndpointOnlyARunKnows(t *testing.T) {
+	t.Parallel()
+	const late = "schema: {resource: {endpoint: 'https://example.com/{kind}.json'}}"
+	doc := requireValid(t, referring+`
+use: {functions: {f: {input: {`+late+`}, set: {x: 1}}}}
+do:
+  - a:
+      input: {`+late+`}
+      output: {schema: {format: json, resource: {name: n, endpoint: {uri: '${ $task.name }', authentication: {bearer: {token: x}}}}}}
+      export: {schema: {resource: {endpoint: '${ $output.schema }'}}}
+      call: f
+`, nil)
+	task := doc.Do[0]
+	require.True(t, task.Input.Schema.Late())
+	require.True(t, task.Output.Schema.Late())
+	require.NotNil(t, task.Output.Schema.Source.Authentication)
+	require.True(t, task.Export.Schema.Late())
+	require.Empty(t, doc.Resources)
+
+	for source, want := range map[string]string{
+		"output: {" + late + "}\ndo: [{a: {set: {x: 1}}}]":                                                  "2:40: value: the URI of a resource",
+		"do: [{a: {input: {schema: {resource: {endpoint: '${ $input }'}}}, set: {x: 1}}}]":                  "2:53: unknown_variable",
+		"do: [{a: {input: {schema: {resource: {endpoint: '${ .a'}}}, set: {x: 1}}}]":                        "2:5",
+		"do: [{a: {input: {schema: {resource: {endpoint: 'https://{'}}}, set: {x: 1}}}]":                    "the URI of an endpoint is not valid",
+		"do: [{a: {input: {schema: {resource: {endpoint: '${ .a }', x: 1}}}, set: {x: 1}}}]":                `a resource has no key "x"`,
+		"do: [{a: {listen: {to: {any: []}}, foreach: {output: {" + late + "}, do: [{s: {set: {x: 1}}}]}}}]": "is not a URI without variables",
+	} {
+		requireViolation(t, want, referring+source+"\n", nil)
+	}
+}
+
 // The identity of a document covers what it refers to, and its canonical form gives an equal document.
 func TestIdentityCoversResources(t *testing.T) {
 	t.Parallel()

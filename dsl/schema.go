@@ -25,6 +25,12 @@ import (
 // Schema is a compiled JSON Schema (draft 2020-12 unless its $schema selects another). Nothing is loaded from the
 // network or a disk: a reference out of the document is an error when the schema is compiled.
 type Schema struct {
+	// Source reads the schema where only a run knows its address: it is read when it is used, and nothing else is set. It
+	// is nil for a schema that can be checked.
+	Source *HTTPCall
+	// Origin names the text that [ReadSchema] has compiled; it is empty for a schema of a document.
+	Origin string
+
 	Definition any    // the schema as a plain JSON value; must not be changed
 	JSON       []byte // the schema as JSON, with the members in the order of the document; must not be changed
 	compiled   *jsonschema.Schema
@@ -70,6 +76,37 @@ func (e *SchemaError) Text() string {
 		}
 	}
 	return strings.Join(lines, "; ")
+}
+
+// Late reports whether only a run knows where the schema is.
+func (s *Schema) Late() bool { return s != nil && s.Source != nil }
+
+// MaxLateSchemaBytes is the size of the largest schema that is read during a run.
+const MaxLateSchemaBytes = 256 << 10
+
+// ReadSchema compiles the text of a schema in JSON or YAML that was read during a run. The limits are those of all schemas
+// of one document, with [MaxLateSchemaBytes].
+func ReadSchema(uri string, text []byte) (*Schema, error) {
+	p := &parser{limits: DefaultLimits()}
+	if len(text) > MaxLateSchemaBytes {
+		return nil, fmt.Errorf("it has %d bytes, the limit is %d", len(text), MaxLateSchemaBytes)
+	}
+	root, found := tree.Parse(text, tree.Limits{
+		Bytes: MaxLateSchemaBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxSchemaValues,
+	})
+	for _, f := range found {
+		if f.Kind != tree.TrailingComma {
+			return nil, fmt.Errorf("%d:%d: %s", f.Pos.Line, f.Pos.Column, f.Message)
+		}
+	}
+	if root == nil {
+		return nil, errors.New("it is empty")
+	}
+	if compiled := p.compileSchema(value{node: root}, value{node: root}); compiled != nil {
+		compiled.Origin = uri + " (" + ContentHash(text) + ")"
+		return compiled, nil
+	}
+	return nil, errors.New(p.violations[0].Message)
 }
 
 // compileSchema compiles a value of a document as a schema.

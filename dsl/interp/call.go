@@ -93,7 +93,7 @@ func (m *Machine) TaskOf(id EffectID) *dsl.Task {
 func (m *Machine) RecordAttempts(id EffectID, attempts []Attempt, now time.Time) {
 	m.tick(now)
 	f, open := m.calls[id]
-	if !open || m.outcome != nil {
+	if !open || m.outcome != nil || f.check != nil { // the attempts of a step are those of its work
 		return
 	}
 	f.step.setAttempts(attempts, nil)
@@ -159,7 +159,7 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 			return nil, runError
 		}
 	}
-	if r.Authentication, runError = m.authentication(f, b.Authentication, vars); runError != nil {
+	if r.Authentication, runError = m.authentication(f, b.Authentication, f.input, vars); runError != nil {
 		return nil, runError
 	}
 	setPlaceholders(r, uri, headers, query, len(m.doc.Use.Secrets) > 0)
@@ -167,7 +167,8 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 }
 
 // authentication evaluates how a call authenticates; nil if it does not.
-func (m *Machine) authentication(f *frame, a *dsl.Authentication, vars map[string]any) (*Authentication, *dsl.Error) {
+func (m *Machine) authentication(f *frame, a *dsl.Authentication, input any, vars map[string]any) (*Authentication,
+	*dsl.Error) {
 	if a == nil {
 		return nil, nil
 	}
@@ -176,7 +177,7 @@ func (m *Machine) authentication(f *frame, a *dsl.Authentication, vars map[strin
 		return out, nil
 	}
 	var runError *dsl.Error
-	out.Properties, runError = m.template(a.Properties, f.input, vars, f.task.Pointer)
+	out.Properties, runError = m.template(a.Properties, input, vars, f.task.Pointer)
 	return out, runError
 }
 

@@ -188,7 +188,11 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	if violations, ok := errors.AsType[*dsl.SchemaError](err); ok && m.atLeast(2) {
 		text = violations.Text()
 	}
-	runError := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+text)
+	schema := " does not match its schema"
+	if s.Origin != "" {
+		schema += " " + s.Origin
+	}
+	runError := newError(dsl.ErrorTypeValidation, 400, at, what+schema+": "+text)
 	if _, costly := errors.AsType[*dsl.CheckCostError](err); costly {
 		runError = newError(dsl.ErrorTypeExpression, 400, at, what+" cannot be checked: "+err.Error())
 	}

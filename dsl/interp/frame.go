@@ -35,6 +35,7 @@ const (
 	phaseCall    phase = "call"    // start the call, the listener, the publication or the child
 	phaseConsume phase = "hear"    // consume the next event
 	phaseFork    phase = "fork"    // enter the branches of a fork that are not entered yet
+	phaseCheck   phase = "check"   // read the schema of a check
 	phaseBlocked phase = "blocked" // nothing: children, a timer or a call continue the task
 )
 
@@ -68,6 +69,7 @@ type frame struct {
 	child     *child
 	emitted   map[string]any // the event that is being published
 	source    *Source        // the source of a program while it is being read
+	check     *check         // nil unless a schema is being read
 	extended  *extended      // nil unless an extension applies to the task
 	alarms    []*alarm
 
@@ -229,7 +231,7 @@ func (m *Machine) cancelTree(f *frame) (cutOff bool) {
 func (m *Machine) cancelPending(f *frame) (cutOff bool) {
 	cutOff = m.cancelChildren(f)
 	if f.call != 0 && f.listener == nil && f.child == nil { // a listener and a child are removed with their frame
-		cutOff = true
+		cutOff = f.check == nil || cutOff // a schema that was being read says nothing of the work of the task
 		delete(m.calls, f.call)
 		m.effects = append(m.effects, CancelCall{ID: f.call})
 		f.call = 0
@@ -261,6 +263,8 @@ func (m *Machine) runTurn(f *frame) {
 		m.consumeNext(f)
 	case f.phase == phaseFork:
 		m.enterBranches(f)
+	case f.phase == phaseCheck:
+		m.readSchema(f)
 	}
 }
 

@@ -181,6 +181,10 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	delete(m.calls, id)
 	f.call = 0
 	result = truncateResult(result)
+	if f.check != nil {
+		m.schemaRead(f, result)
+		return
+	}
 	if result.Error != nil {
 		runError := *result.Error
 		runError.Instance = f.task.Pointer

@@ -21,7 +21,7 @@ func (m *Machine) openAPIRequest(f *frame, b *dsl.OpenAPICall) (*HTTPRequest, *d
 		}
 		arguments[name] = v
 	}
-	authentication, runError := m.authentication(f, b.Authentication, vars)
+	authentication, runError := m.authentication(f, b.Authentication, f.input, vars)
 	if runError != nil {
 		return nil, runError
 	}

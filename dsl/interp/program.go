@@ -92,6 +92,19 @@ func (m *Machine) startProgram(f *frame, b *dsl.RunProgram) {
 func (m *Machine) sourceRead(f *frame, b *dsl.RunProgram, result Result) {
 	source := f.source
 	f.source = nil
+	content, runError := readText(f, "the source of the program", source.URI, result)
+	if runError != nil {
+		m.endAttempts(f, result.Attempts, runError)
+		m.fail(f, runError)
+		return
+	}
+	source.Hash = dsl.ContentHash(content)
+	f.step.attempts, f.step.method, f.step.host, f.step.requests = nil, "", "", false
+	m.requestProgram(f, b, &read{source, string(content)})
+}
+
+// readText returns the text of a resource that a call has read.
+func readText(f *frame, what, uri string, result Result) ([]byte, *dsl.Error) {
 	encoded, _ := result.Value.(string)
 	content, err := base64.StdEncoding.DecodeString(encoded)
 	status := http.StatusOK
@@ -100,23 +113,18 @@ func (m *Machine) sourceRead(f *frame, b *dsl.RunProgram, result Result) {
 	}
 	switch {
 	case err != nil || !utf8.Valid(content):
-		m.sourceFailed(f, result.Attempts, "the source of the program at "+source.URI+" is not a text in UTF-8")
-		return
+		return nil, badAnswer(f, what+" at "+uri+" is not a text in UTF-8")
 	case status >= http.StatusMultipleChoices:
-		m.sourceFailed(f, result.Attempts, fmt.Sprintf("GET %s answered %d without a text", source.URI, status))
-		return
+		return nil, badAnswer(f, fmt.Sprintf("GET %s answered %d without a text", uri, status))
 	}
-	source.Hash = dsl.ContentHash(content)
-	f.step.attempts, f.step.method, f.step.host, f.step.requests = nil, "", "", false
-	m.requestProgram(f, b, &read{source, string(content)})
+	return content, nil
 }
 
-// sourceFailed fails a task whose source was read and is no program.
-func (m *Machine) sourceFailed(f *frame, attempts []Attempt, detail string) {
+// badAnswer is the error of a task that has read a resource which it cannot use.
+func badAnswer(f *frame, detail string) *dsl.Error {
 	runError := newError(dsl.ErrorTypeCommunication, http.StatusBadGateway, f.task.Pointer, detail)
 	runError.Title = "Bad answer"
-	m.endAttempts(f, attempts, &runError)
-	m.fail(f, &runError)
+	return &runError
 }
 
 // read is the source of a program with its content.

@@ -76,6 +76,7 @@ type frameState struct {
 	Listener  *listenerState `json:"ear,omitempty"`
 	Child     *childState    `json:"child,omitempty"`
 	Extended  *extendedState `json:"extended,omitempty"`
+	Check     *checkState    `json:"check,omitempty"`
 	Step      *stepState     `json:"step,omitempty"`
 }
 
@@ -224,7 +225,7 @@ func saveFrames(out []frameState, f *frame, p *valuePool) []frameState {
 	if c := f.child; c != nil {
 		s.Child = &childState{c.key, c.runID}
 	}
-	s.Extended = f.extended.save(p)
+	s.Extended, s.Check = f.extended.save(p), f.check.save(p)
 	if st := f.step; st != nil {
 		s.Step = &stepState{
 			Number: st.number, Status: st.status, WaitKind: st.waitKind, WaitUntil: st.waitUntil, Attempt: st.attempt,
@@ -378,7 +379,7 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 			return err
 		}
 	}
-	f.extended = r.extended(s.Extended)
+	f.extended, f.check = r.extended(s.Extended), r.check(s.Check)
 	if s.Child != nil {
 		if err := r.child(f, *s.Child); err != nil {
 			return err

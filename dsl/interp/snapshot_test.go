@@ -1,6 +1,7 @@
 package interp_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
@@ -45,7 +47,7 @@ func (p *program) tasks(depth int, indent string) string {
 }
 
 func (p *program) task(depth int, in string) string {
-	leaves := []string{"set", "call", "wait", "raise", "switch", "listen", "listen", "consume", "emit", "run"}
+	leaves := []string{"set", "call", "wait", "raise", "switch", "listen", "listen", "consume", "emit", "run", "checked"}
 	if depth > 0 {
 		leaves = append(leaves, "do", "for", "fork", "competing fork", "try", "try", "timeout")
 	}
@@ -76,6 +78,12 @@ func (p *program) task(depth int, in string) string {
 			in + "foreach:\n" + in + "  output: {as: '{o: ., id: $item.id, i: $index}'}\n" + in +
 			"  export: {as: '{n: ($index + 1)}'}\n" +
 			in + "  do:\n" + p.tasks(max(depth-1, 0), in+"    ")
+	case "checked":
+		late := func(when string) string { return "schema: {resource: {endpoint: '${ " + when + " }'}}" }
+		return in + "input: {" + late(`"http://" + (.n? // 0 | tostring)`) + "}\n" +
+			in + "output: {" + late(`"http://" + ($input.n? // 0 | tostring)`) + "}\n" +
+			in + "export: {as: '{n: ($context.n? // 0 | . + 1)}', " + late(`"http://" + (.n | tostring)`) + "}\n" +
+			in + "call: http\n" + in + "with: {method: post, endpoint: 'http://x', body: '${ . }'}\n"
 	case "emit":
 		return in + "emit: {event: {with: {type: told, data: '${ .n? }'}}}\n"
 	case "run":
@@ -147,6 +155,9 @@ func answerOf(c interp.Call) answer {
 		sum %= 1 << 20
 	}
 	a := ok(map[string]any{"n": sum % 7})
+	if c.HTTP != nil && c.HTTP.Output == dsl.OutputRaw {
+		a = ok(base64.StdEncoding.EncodeToString([]byte("true")))
+	}
 	if sum%3 == 0 {
 		a = answer{Result: answered(500 + sum%4)}
 		a.Unanswered = sum%2 == 0

@@ -44,19 +44,29 @@ func (m *Machine) enter(f *frame) {
 
 // beginTask transforms the input of a task and begins its body.
 func (m *Machine) beginTask(f *frame) {
-	t, at := f.task, f.task.Pointer
-	if t.Input != nil {
-		if runError := m.conform(t.Input.Schema, f.value, at, "the task's input"); runError != nil {
-			m.fail(f, runError)
-			return
-		}
-		input, runError := m.template(t.Input.From, f.value, m.variables(f), at)
-		if runError != nil {
-			m.fail(f, runError)
-			return
-		}
-		f.input, f.step.input = input, input
+	switch in := f.task.Input; {
+	case in == nil:
+		m.body(f)
+	case in.Schema.Late():
+		m.checkLate(f, &check{part: partInput})
+	default:
+		m.takeInput(f, in.Schema)
 	}
+}
+
+// takeInput checks the input of a task, transforms it and begins the task's body.
+func (m *Machine) takeInput(f *frame, schema *dsl.Schema) {
+	t, at := f.task, f.task.Pointer
+	if runError := m.conform(schema, f.value, at, "the task's input"); runError != nil {
+		m.fail(f, runError)
+		return
+	}
+	input, runError := m.template(t.Input.From, f.value, m.variables(f), at)
+	if runError != nil {
+		m.fail(f, runError)
+		return
+	}
+	f.input, f.step.input = input, input
 	m.body(f)
 }
 
@@ -99,41 +109,79 @@ func (m *Machine) body(f *frame) {
 
 // finish ends a task with its raw output: steps 5 to 8 of the data flow, then the flow directive.
 func (m *Machine) finish(f *frame, raw any, then dsl.Flow) {
-	t, output := f.task, raw
-	var runError *dsl.Error
+	t, end := f.task, ending{raw, raw, then}
 	if t.Output != nil {
+		var runError *dsl.Error
 		vars := m.variables(f)
 		f.setOutput(vars, raw)
-		if output, runError = m.template(t.Output.As, raw, vars, t.Pointer); runError == nil {
-			runError = m.conform(t.Output.Schema, output, t.Pointer, "the task's output")
-		}
-		if runError != nil {
+		if end.output, runError = m.template(t.Output.As, raw, vars, t.Pointer); runError != nil {
 			m.fail(f, runError)
 			return
 		}
-	}
-	if t.Export != nil {
-		vars := m.variables(f)
-		f.setOutput(vars, raw)
-		vars["output"] = output
-		next := m.context
-		if t.Export.As != nil {
-			if next, runError = m.template(t.Export.As, output, vars, t.Pointer); runError != nil {
-				m.fail(f, runError)
-				return
-			}
-		}
-		if runError = m.conform(t.Export.Schema, next, t.Pointer, "the exported context"); runError != nil {
-			m.fail(f, runError)
+		if t.Output.Schema.Late() {
+			m.checkLate(f, &check{part: partOutput, ending: end})
 			return
 		}
-		m.context = next
-	}
-	if f.extended != nil {
-		m.bodyDone(f, raw, output, then)
+		m.giveOutput(f, end, t.Output.Schema)
 		return
 	}
-	m.complete(f, output, then)
+	m.export(f, end)
+}
+
+// giveOutput checks the output of a task, and ends the task.
+func (m *Machine) giveOutput(f *frame, end ending, schema *dsl.Schema) {
+	if runError := m.conform(schema, end.output, f.task.Pointer, "the task's output"); runError != nil {
+		m.fail(f, runError)
+		return
+	}
+	m.export(f, end)
+}
+
+// export ends a task whose output is valid.
+func (m *Machine) export(f *frame, end ending) {
+	switch e := f.task.Export; {
+	case e == nil:
+		m.ended(f, end)
+	case e.Schema.Late():
+		m.checkLate(f, &check{part: partExport, ending: end})
+	default:
+		m.giveContext(f, end, e.Schema)
+	}
+}
+
+// giveContext computes and checks the new context, and ends the task.
+func (m *Machine) giveContext(f *frame, end ending, schema *dsl.Schema) {
+	next, _, runError := m.nextContext(f, end)
+	if runError == nil {
+		runError = m.conform(schema, next, f.task.Pointer, "the exported context")
+	}
+	if runError != nil {
+		m.fail(f, runError)
+		return
+	}
+	m.context = next
+	m.ended(f, end)
+}
+
+// nextContext computes the context that a task exports, and returns it with the variables of its expressions.
+func (m *Machine) nextContext(f *frame, end ending) (next any, vars map[string]any, runError *dsl.Error) {
+	vars = m.variables(f)
+	f.setOutput(vars, end.raw)
+	vars["output"] = end.output
+	if f.task.Export.As == nil {
+		return m.context, vars, nil
+	}
+	next, runError = m.template(f.task.Export.As, end.output, vars, f.task.Pointer)
+	return next, vars, runError
+}
+
+// ended follows a task with valid results.
+func (m *Machine) ended(f *frame, end ending) {
+	if f.extended != nil {
+		m.bodyDone(f, end.raw, end.output, end.then)
+		return
+	}
+	m.complete(f, end.output, end.then)
 }
 
 // complete ends a task with its transformed output.

@@ -47,3 +47,26 @@ cases:
     expect: {output: "7\n"}
 `))
 }
+
+// A schema that only the run knows is a request of its task, beside that of a call.
+func TestSchemasThatOnlyTheRunKnowsAreMocked(t *testing.T) {
+	t.Parallel()
+	const doc = header + `
+do:
+  - order:
+      call: http
+      with: {method: post, endpoint: 'https://shop.example/orders', body: '${ . }'}
+      output: {schema: {resource: {endpoint: '${ "https://schemas.example/" + .kind }'}}}
+`
+	require.Empty(t, explain(t, doc, `
+mocks:
+  - {task: order, when: '.method == "POST"', respond: {body: {kind: made}}}
+  - {task: order, when: '.url == "https://schemas.example/made"', respond: [{body: {required: [kind]}}, {body: {required: [id]}}]}
+cases:
+  - {name: matches, input: {}, expect: {output: {kind: made}, requests: [{method: POST}, {method: GET}]}}
+`))
+	require.Contains(t, explain(t, doc, `
+mocks: [{task: order, when: '.method == "POST"', respond: {body: {kind: made}}}]
+cases: [{name: lacks it, input: {}, expect: {output: {kind: made}}}]
+`), `no mock answers the request of the task "order": GET https://schemas.example/made`)
+}

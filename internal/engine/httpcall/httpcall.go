@@ -86,6 +86,8 @@ const (
 type Options struct {
 	// AllowPrivate lists networks that may be called although they are not public.
 	AllowPrivate []netip.Prefix
+	// Resolver resolves the names of hosts. nil: that of the system.
+	Resolver *net.Resolver
 	// UserAgent is sent unless a workflow sets its own.
 	UserAgent string
 	// Secrets provides the secrets of calls. nil: there are none.
@@ -121,7 +123,9 @@ type Caller struct {
 
 // New returns a caller. It starts nothing before its first call.
 func New(o Options) *Caller {
-	dialer := &net.Dialer{KeepAlive: keepAlive, ControlContext: netguard.New(o.AllowPrivate).Control}
+	dialer := &net.Dialer{
+		KeepAlive: keepAlive, Resolver: o.Resolver, ControlContext: netguard.New(o.AllowPrivate).Control,
+	}
 	transport := &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},

@@ -4,10 +4,12 @@
 //	make build && SIGNALBOX_BIN=$PWD/bin/signalbox SIGNALBOX_SERVER_BIN=$PWD/bin/signalbox-server \
 //	  go run -C test ./replay/record
 //
-// A scenario that is added later is recorded alone, with -only NAME.
+// A scenario that is added later is recorded alone, with -only NAME. The scenario commands needs bubblewrap, and with
+// -engine the socket of an engine of containers that has the image of package enginetest.
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -40,14 +42,15 @@ import (
 func main() {
 	folder := flag.String("out", filepath.Join("replay", "testdata"), "folder of the recordings")
 	only := flag.String("only", "", "name of the one scenario to record; empty: all")
+	engine := flag.String("engine", "", "socket of an engine of containers")
 	flag.Parse()
-	if err := record(context.Background(), filepath.Join(*folder, strconv.Itoa(interp.Version)), *only); err != nil {
+	if err := record(context.Background(), filepath.Join(*folder, strconv.Itoa(interp.Version)), *only, *engine); err != nil {
 		fmt.Fprintf(os.Stderr, "record: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func record(ctx context.Context, folder, only string) (err error) {
+func record(ctx context.Context, folder, only, engine string) (err error) {
 	scope := platform.NewScope(ctx, "record")
 	defer scope.Close()
 	defer func() {
@@ -67,7 +70,8 @@ func record(ctx context.Context, folder, only string) (err error) {
 	store := platform.SQLite(scope)
 	server := platform.StartServer(scope, platform.ServerOptions{
 		Temporal: temporal.Address, Store: store, Roles: []string{"api", "worker", "runner"},
-		Env: []string{"SIGNALBOX_RUNNER_KINDS=script"},
+		Env: []string{"SIGNALBOX_RUNNER_KINDS=script", "SIGNALBOX_RUNNER_CONTAINERS_SOCKET=" + engine,
+			"SIGNALBOX_RUNNER_CONTAINERS_IMAGES=docker.io/signalbox/*"},
 	})
 	c := platform.DialTemporal(scope, temporal.Address)
 	if err := serveFunctions(scope, temporal.Address); err != nil {
@@ -125,6 +129,10 @@ func (r recorder) run(s scenario.Scenario) error {
 	o.Answer("GET /code", 200, `console.log(process.argv.slice(2).join("-"))`)
 	o.Sequence("PUT /flaky", origin.Answer{Status: 503}, origin.Answer{Status: 503},
 		origin.Answer{Status: 200, Body: `{}`})
+	o.Answer("GET /schema", 200, `{"type":"object","required":["base"]}`)
+	if err := r.prepare(s); err != nil {
+		return err
+	}
 	id := r.server.Start(r.t, r.server.PublishWith(r.t, s.Source, s.Files), `{"base":"`+o.URL+`"}`).GetId()
 	if s.Cancel {
 		r.server.Await(r.t, id, time.Minute, "waiting")
@@ -172,6 +180,21 @@ func (r recorder) run(s scenario.Scenario) error {
 		steps.Write(append(data, '\n'))
 	}
 	return os.WriteFile(filepath.Join(r.folder, "steps.jsonl"), []byte(steps.String()), 0o644)
+}
+
+// prepare gives the project what a scenario needs.
+func (r recorder) prepare(s scenario.Scenario) error {
+	set := r.server.CLI(r.t, "project", "set", platform.DefaultProject, "--runners", cmp.Or(s.Runners, "script"))
+	if set.Code != platform.ExitOK {
+		return fmt.Errorf("set the runners: %s", set.Stderr)
+	}
+	for name, content := range s.Functions {
+		published := r.server.CLIWithInput(r.t, content, "function", "publish", name, "-")
+		if published.Code != platform.ExitOK {
+			return fmt.Errorf("publish the function %q: %s", name, published.Stderr)
+		}
+	}
+	return nil
 }
 
 // payloads records the large values of a run.

@@ -10,6 +10,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strconv"
@@ -33,6 +34,10 @@ type Scenario struct {
 	References bool
 	// Files are what the document refers to, by path relative to it.
 	Files map[string]string
+	// Functions are those of the project that the document calls, by name:version.
+	Functions map[string]string
+	// Runners are the kinds of programs that the project executes, empty for those of the server.
+	Runners string
 }
 
 // Large returns a text that is stored by reference, compressed or not.
@@ -78,8 +83,13 @@ func All() ([]Scenario, error) {
 		switch s.Name {
 		case "canceled":
 			s.Status, s.Cancel = "canceled", true
-		case "language", "outside", "programs":
+		case "extensions", "language", "outside", "programs", "schemas":
 			s.Since = 2
+		case "commands":
+			s.Since, s.Runners = 2, "script,shell,container"
+		case "functions":
+			s.Since, s.Files = 2, files
+			s.Functions = map[string]string{"triple:1.0.0": files["files/functions/triple-1.0.0.yaml"]}
 		case "openapi":
 			s.Since, s.Files = 2, files
 		case "paused":
@@ -99,17 +109,17 @@ func All() ([]Scenario, error) {
 
 // readFiles returns the files that documents refer to.
 func readFiles() (map[string]string, error) {
-	entries, err := documents.ReadDir("documents/files")
-	if err != nil {
-		return nil, fmt.Errorf("list the files: %w", err)
-	}
 	out := map[string]string{}
-	for _, entry := range entries {
-		content, err := documents.ReadFile("documents/files/" + entry.Name())
-		if err != nil {
-			return nil, fmt.Errorf("read file %q: %w", entry.Name(), err)
+	err := fs.WalkDir(documents, "documents/files", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
 		}
-		out["files/"+entry.Name()] = string(content)
+		content, err := documents.ReadFile(name)
+		out[strings.TrimPrefix(name, "documents/")] = string(content)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the files: %w", err)
 	}
 	return out, nil
 }
@@ -119,6 +129,9 @@ func (s Scenario) Document() (*dsl.Document, error) {
 	resources := dsl.NewResources()
 	for uri, content := range s.Files {
 		resources.Add(uri, []byte(content))
+	}
+	for name, content := range s.Functions {
+		resources.Add(name+"@default", []byte(content))
 	}
 	doc, violations := dsl.Parse([]byte(s.Source), dsl.WithResources(resources))
 	if violations.HasErrors() {
