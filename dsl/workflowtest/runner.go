@@ -284,7 +284,7 @@ func (r *runner) takeRecords() {
 	for _, s := range records {
 		step := Step{
 			Path: s.Path, Pointer: s.Pointer, Task: s.Task, Kind: s.Kind, Status: s.Status, At: s.StartedAt.Sub(r.began),
-			Attempt: s.Attempt, Error: s.Error,
+			Attempt: s.Attempt, Error: s.Error, Pos: r.result.coverage.position(s.Pointer),
 		}
 		if s.EndedAt != nil {
 			step.Duration = s.EndedAt.Sub(s.StartedAt)
