@@ -60,7 +60,7 @@ func initialize(s *invocation.Invocation, file, namespace string) error {
 	if err := writeNew(tests, fill.Replace(firstTests)); err != nil {
 		return err
 	}
-	s.Note("wrote %s and %s with its tests; run them: signalbox workflow test %s", file, tests, file)
+	s.Note("wrote %s and %s with its tests; run them: %s", file, tests, s.Command("workflow test %s", file))
 	return nil
 }
 
