@@ -23,10 +23,10 @@ func TestNoTasksArePolledWhileTurnsAreAwaited(t *testing.T) {
 			return &heldSlots{fixed, s, project, anyWait}
 		}
 		busy, idle := slots("busy"), slots("idle")
-		require.True(t, s.AcquireWithin("busy", 0))
+		require.True(t, s.Enter("busy", time.Now()).Wait(0))
 		var group sync.WaitGroup
 		for range 4 {
-			group.Go(func() { require.True(t, s.AcquireWithin("busy", time.Hour)) })
+			group.Go(func() { require.True(t, s.Enter("busy", time.Now()).Wait(time.Hour)) })
 		}
 		synctest.Wait()
 

@@ -130,13 +130,6 @@ func (s *Shared) Acquire(ctx context.Context, key string) (release func(), err e
 	return sync.OnceFunc(func() { s.Release(key) }), nil
 }
 
-// AcquireWithin waits for a turn of the key for the given time, and reports whether it got one. [Shared.Release] ends
-// the turn.
-func (s *Shared) AcquireWithin(key string, wait time.Duration) bool {
-	p := s.Enter(key, time.Now())
-	return p.Wait(wait) || s.withdraw(p)
-}
-
 // Release ends a turn of the key. The next caller gets it.
 func (s *Shared) Release(key string) {
 	s.mu.Lock()
