@@ -257,10 +257,7 @@ func (l *listener) matches(event map[string]any) bool {
 
 // complete adds the attributes that every event has.
 func (r *runner) complete(event map[string]any) map[string]any {
-	out := map[string]any{
-		"specversion": "1.0", "id": fmt.Sprintf("event-%d", len(r.inbox)+1), "source": "/test",
-		"time": r.now.Format(time.RFC3339Nano),
-	}
+	out := map[string]any{"specversion": "1.0", "id": fmt.Sprintf("event-%d", len(r.inbox)+1), "source": "/test"}
 	for name, value := range event {
 		out[name] = value
 	}
