@@ -54,9 +54,6 @@ func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run],
 	if err != nil {
 		return stored, false, err
 	}
-	if err := s.activity.Record(ctx, one.run.Project); err != nil {
-		return stored, false, err
-	}
 	_, err = s.starts.Do(ctx, one.run.Project, one)
 	switch {
 	case errors.Is(err, groupcommit.ErrClosed):
@@ -101,6 +98,12 @@ func (one *start) plain() bool {
 // commitStarts inserts runs of a project, each with its own outcome. In Postgres, plain ones are one statement, which
 // is one round trip.
 func (s *Store) commitStarts(ctx context.Context, project string, list []*start) ([]*start, error) {
+	if err := s.activity.Record(ctx, project); err != nil {
+		for _, one := range list {
+			one.err = err
+		}
+		return list, nil
+	}
 	rest := list
 	if s.db.Dialect().WritesInQueries {
 		rest = s.commitPlain(ctx, list)

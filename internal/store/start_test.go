@@ -32,7 +32,10 @@ func TestStartsShareTransactions(t *testing.T) {
 					writes.Add(1)
 				}
 			}
+			o.RecordEvery = time.Hour
 			s := start(t, o)
+			require.NoError(t, s.Activity().Record(t.Context(), project.Default))
+			writes.Store(0)
 			const starts = 50
 			var callers sync.WaitGroup
 			insert := func(i int) {

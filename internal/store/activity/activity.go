@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -35,6 +36,7 @@ OR EXISTS (SELECT 1 FROM event_outbox o WHERE o.project = projects.name))`
 type Projects struct {
 	db    *sqldb.DB
 	every time.Duration
+	turns *semaphore.Keyed // of the callers that record the activity of a project
 
 	mu       sync.Mutex
 	recorded map[string]time.Time
@@ -44,7 +46,7 @@ type Projects struct {
 // New returns the activity of the projects of a database. It records a project at most once per interval, which must be
 // shorter than the idle time by much.
 func New(db *sqldb.DB, every time.Duration) *Projects {
-	return &Projects{db: db, every: every, recorded: map[string]time.Time{}}
+	return &Projects{db: db, every: every, turns: semaphore.NewKeyed(1), recorded: map[string]time.Time{}}
 }
 
 // OnActive calls f after each recorded activity: a project that was parked may have to be served. f must not block.
@@ -57,16 +59,19 @@ func (p *Projects) OnActive(f func()) {
 // Record records that something happens in a project. It is called before the work is inserted. A project that does not
 // exist is no error.
 func (p *Projects) Record(ctx context.Context, name string) error {
-	now := time.Now()
-	p.mu.Lock()
-	last, known := p.recorded[name]
-	active := p.onActive
-	p.mu.Unlock()
-	if known && now.Sub(last) < p.every {
+	if p.isRecorded(name) {
 		return nil
 	}
-	exists := false
-	err := p.db.Exec(ctx, "record activity", func(ctx context.Context, c sqldb.Conn) (err error) {
+	release, err := p.turns.Acquire(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if p.isRecorded(name) { // by another caller meanwhile
+		return nil
+	}
+	now, exists := time.Now(), false
+	err = p.db.Exec(ctx, "record activity", func(ctx context.Context, c sqldb.Conn) (err error) {
 		exists, err = sqlrow.Affected(ctx, c,
 			`UPDATE projects SET active_at = `+p.db.Dialect().Now+`, parked_at = NULL WHERE name = $1`, name)
 		return err
@@ -76,11 +81,20 @@ func (p *Projects) Record(ctx context.Context, name string) error {
 	}
 	p.mu.Lock()
 	p.recorded[name] = now
+	active := p.onActive
 	p.mu.Unlock()
 	if active != nil {
 		active()
 	}
 	return nil
+}
+
+// isRecorded reports whether the activity of a project has been recorded recently.
+func (p *Projects) isRecorded(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, known := p.recorded[name]
+	return known && time.Since(last) < p.every
 }
 
 // Served returns the names of the projects that are not parked, sorted.

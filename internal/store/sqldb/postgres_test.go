@@ -65,6 +65,17 @@ func TestIdleTransactionsOfAFrozenProcessEnd(t *testing.T) {
 	}
 }
 
+// TestPlansAreInterpreted: with the statistics of new tables, the server would compile the plans of short queries.
+func TestPlansAreInterpreted(t *testing.T) {
+	t.Parallel()
+	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: storetest.Postgres(t)})
+	var compiled string
+	require.NoError(t, db.Read(t.Context(), "read", func(ctx context.Context, c sqldb.Conn) error {
+		return c.QueryRowContext(ctx, "SHOW jit").Scan(&compiled)
+	}))
+	require.Equal(t, "off", compiled)
+}
+
 // TestDeadlocksAreRetried has two transactions lock two rows in opposite order: Postgres aborts one of them, and it is
 // retried.
 func TestDeadlocksAreRetried(t *testing.T) {
