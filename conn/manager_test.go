@@ -256,7 +256,8 @@ func TestOutageKeepsWorkers(t *testing.T) {
 
 func TestShortOutageKeepsWorkers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, conntest.Options{})
+	// on a slow machine a short outage takes longer than the tests' second
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.RebuildAfter = time.Minute })
 	require.NoError(t, r.Register("orders", idle("orders")))
 	r.connect(t)
 	before := r.until(t, polling)
@@ -272,7 +273,8 @@ func TestShortOutageKeepsWorkers(t *testing.T) {
 func TestPollsAreOpenAgainAfterEachInterruption(t *testing.T) {
 	t.Parallel()
 	const interruptions, polls = 12, 3
-	r := newRig(t, conntest.Options{})
+	// on a slow machine an interruption takes longer than the tests' second
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.RebuildAfter = time.Minute })
 	require.NoError(t, r.Register("orders", idle("orders")))
 	r.connect(t)
 	r.until(t, polling)

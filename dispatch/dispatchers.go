@@ -237,6 +237,27 @@ func (d *Dispatchers) Leave(ctx context.Context, name Name) error {
 	}
 }
 
+// Retire is Leave for a name without work: if this process owns the dispatcher, it also ends the workflow, so that
+// nothing of it is left in Temporal. The next process that serves the name starts it again. Nothing is lost: the inbox
+// has all events. After an error the process still serves the name, unless the error is that of Leave.
+func (d *Dispatchers) Retire(ctx context.Context, name Name, reason string) error {
+	if s := d.service(name); s != nil {
+		if o := s.loop.Owned(); o != nil {
+			err := d.temporal.Terminate(ctx, name, o.RunID, reason)
+			if err != nil && !errors.Is(err, remote.ErrGone) {
+				return fmt.Errorf("retire dispatcher %q: %w", name.DispatcherID(), err)
+			}
+		}
+	}
+	return d.Leave(ctx, name)
+}
+
+// Owns reports whether this process owns a dispatcher.
+func (d *Dispatchers) Owns(name Name) bool {
+	s := d.service(name)
+	return s != nil && s.loop.Owned() != nil
+}
+
 // Owned is a dispatcher that this process owns.
 type Owned struct {
 	Name  Name

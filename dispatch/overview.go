@@ -27,8 +27,9 @@ type OverviewOptions struct {
 	Timing    Timing
 	LegacyIDs []string
 	// Names returns names to list even if no source has a dispatcher for them, such as dispatchers that were never
-	// started; nil means none. If it fails, dispatchers are shown as if the inbox could not be read.
-	Names func(ctx context.Context) ([]Name, error)
+	// started, and those of them that no process serves for lack of work, which are shown as parked; nil means none. If it
+	// fails, dispatchers are shown as if the inbox could not be read.
+	Names func(ctx context.Context) (all, unserved []Name, err error)
 }
 
 // Overview reads dispatchers and workers. It does not need [Dispatchers] in its process, and is safe for concurrent
@@ -65,7 +66,7 @@ func (o *Overview) List(ctx context.Context) ([]dispatchtype.Dispatcher, error) 
 }
 
 // Get returns one dispatcher with its answer to a state query, which takes at most two seconds. A dispatcher that no
-// source has is [dispatchtype.Missing].
+// source has is [dispatchtype.Missing], unless it is one of the unserved of [OverviewOptions.Names].
 func (o *Overview) Get(ctx context.Context, name Name) (dispatchtype.Dispatcher, error) {
 	return o.sources.Get(ctx, name)
 }

@@ -103,6 +103,23 @@ func (r *Resources) Postpone(uri string) {
 	delete(r.missing, uri)
 }
 
+// ParseStructure parses a document without the resources that it refers to. The document has all its tasks, and cannot be
+// run where a resource is missing.
+func ParseStructure(source []byte, opts ...Option) (*Document, Violations) {
+	resources := NewResources()
+	opts = append(slices.Clip(opts), WithResources(resources))
+	for {
+		doc, violations := Parse(source, opts...)
+		missing := resources.Missing()
+		if len(missing) == 0 {
+			return doc, violations
+		}
+		for _, reference := range missing {
+			resources.Postpone(reference.URI)
+		}
+	}
+}
+
 // Missing returns the references of the last Parse to resources that the set lacks, one for each URI, by URI.
 func (r *Resources) Missing() []Reference {
 	return slices.SortedFunc(maps.Values(r.missing), func(a, b Reference) int { return cmp.Compare(a.URI, b.URI) })

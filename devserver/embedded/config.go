@@ -27,6 +27,7 @@ const joinLimit = 5 * time.Minute
 const (
 	timerPolls   = "history.timerProcessorMaxPollRPS"
 	timerReaders = "history.timerQueueMaxReaderCount"
+	timerMoves   = "history.queueReaderStuckCriticalAttempts"
 )
 
 // maxStates is how many states of workflows are cached. Each takes about 40 kB of memory.
@@ -124,8 +125,10 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		dynamicconfig.MakeKey(timerPolls): polls,
 		// A range that is read more than three times, as on a busy machine, moves to the next reader by default. That one
 		// gets only the polls that the first one leaves: as long as it leaves none, the timers of the range do not fire. One
-		// reader has no such neighbor.
+		// reader has no such neighbor. Temporal 1.32 moves the range even where there is one reader at most, unless the
+		// number of reads is 0.
 		dynamicconfig.MakeKey(timerReaders): 1,
+		dynamicconfig.MakeKey(timerMoves):   0,
 		// The default is 512 workers of each queue. All wait for the one connection of SQLite: on a busy machine each waits
 		// for longer than its task may take, fails, and is tried again, so that most of the work is lost and timers stand
 		// still for as long as the backlog lasts.

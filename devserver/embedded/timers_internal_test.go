@@ -3,9 +3,13 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -46,7 +50,8 @@ func TestTimersFireOnTime(t *testing.T) {
 	usual := dynamicConfig()
 	delete(usual, dynamicconfig.MakeKey(timerPolls))
 	delete(usual, dynamicconfig.MakeKey(timerReaders))
-	_, tuned := serve(t, dynamicConfig())
+	delete(usual, dynamicconfig.MakeKey(timerMoves))
+	server, tuned := serve(t, dynamicConfig())
 	_, other := serve(t, usual)
 	var late [2]time.Duration
 	for round := range rounds { // what else the machine does may slow down one of them
@@ -56,6 +61,7 @@ func TestTimersFireOnTime(t *testing.T) {
 		}
 		group.Wait()
 		t.Logf("half of the timers are later than %v, with Temporal's settings than %v", late[0], late[1])
+		require.Zero(t, furtherReaders(t, server), "the timers have one reader")
 		if late[0] < late[1] {
 			return
 		}
@@ -81,6 +87,30 @@ func serve(t *testing.T, settings dynamicconfig.StaticClient) (*Server, client.C
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 	return s, c
+}
+
+// furtherReaders returns how often the timers had more than one reader when they were counted: twice a minute, and
+// whenever a range of timers has moved to another one.
+func furtherReaders(t *testing.T, s *Server) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.MetricsURL(), http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, response.Body.Close()) }()
+	page, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	const readers = `(?m)^queue_reader_count_bucket\{operation="TimerQueueProcessor",.*le="(1|\+Inf)"\} (\d+)$`
+	counts := regexp.MustCompile(readers).FindAllSubmatch(page, -1)
+	if len(counts) == 0 {
+		return 0 // not counted yet
+	}
+	require.Len(t, counts, 2)
+	one, err := strconv.Atoi(string(counts[0][2]))
+	require.NoError(t, err)
+	all, err := strconv.Atoi(string(counts[1][2]))
+	require.NoError(t, err)
+	return all - one
 }
 
 // lateness runs the load and returns the median lateness of its timers.

@@ -57,6 +57,8 @@ type Dispatcher struct {
 	// open.
 	Class  Class
 	Reason string
+	// Unserved: no process serves the name for lack of work. Its status is Parked; it has no owner and need not be open.
+	Unserved bool
 	// Lease is its owner's entry, Execution the open workflow with its ID, Progress its row in the inbox; nil if there is
 	// none or the source could not be read. A name that was listed without a row has a zero Progress. Others are further
 	// open dispatchers of the same name, with IDs of older schemes. Unknown are open workflows of the dispatchers' type on

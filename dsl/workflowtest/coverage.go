@@ -67,6 +67,14 @@ func (c *Coverage) count(pointer, branch string) {
 	}
 }
 
+// position returns the position of a task.
+func (c *Coverage) position(pointer string) dsl.Pos {
+	if i, known := c.index[branchKey{pointer, ""}]; known {
+		return c.Parts[i].Pos
+	}
+	return dsl.Pos{}
+}
+
 // branch counts a branch that the machine reports.
 func (c *Coverage) branch(task *dsl.Task, branch string) {
 	if branch == "" {

@@ -57,6 +57,8 @@ type Step struct {
 	// Attempt is the number of attempts of a try.
 	Attempt int
 	Error   *dsl.Error
+	// Pos is the position of the task in the document; zero for a task outside of it.
+	Pos dsl.Pos
 }
 
 // Request is a request that a call sent, with the secrets of the case in it.

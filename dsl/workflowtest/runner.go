@@ -257,10 +257,7 @@ func (l *listener) matches(event map[string]any) bool {
 
 // complete adds the attributes that every event has.
 func (r *runner) complete(event map[string]any) map[string]any {
-	out := map[string]any{
-		"specversion": "1.0", "id": fmt.Sprintf("event-%d", len(r.inbox)+1), "source": "/test",
-		"time": r.now.Format(time.RFC3339Nano),
-	}
+	out := map[string]any{"specversion": "1.0", "id": fmt.Sprintf("event-%d", len(r.inbox)+1), "source": "/test"}
 	for name, value := range event {
 		out[name] = value
 	}
@@ -284,7 +281,7 @@ func (r *runner) takeRecords() {
 	for _, s := range records {
 		step := Step{
 			Path: s.Path, Pointer: s.Pointer, Task: s.Task, Kind: s.Kind, Status: s.Status, At: s.StartedAt.Sub(r.began),
-			Attempt: s.Attempt, Error: s.Error,
+			Attempt: s.Attempt, Error: s.Error, Pos: r.result.coverage.position(s.Pointer),
 		}
 		if s.EndedAt != nil {
 			step.Duration = s.EndedAt.Sub(s.StartedAt)

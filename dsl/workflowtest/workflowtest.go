@@ -153,9 +153,15 @@ func (f *File) unused(results []*Result) []Mismatch {
 }
 
 // Explain describes a case that failed: its mismatches, and the steps of its run.
-func (r *Result) Explain() string {
+func (r *Result) Explain() string { return r.ExplainIn("", "") }
+
+// ExplainIn is Explain with the lines of the expectations and of the tasks in the files of the tests and of the workflow.
+func (r *Result) ExplainIn(tests, workflow string) string {
 	var b strings.Builder
 	for _, m := range r.Mismatches {
+		if tests != "" && m.Pos.Line > 0 {
+			fmt.Fprintf(&b, "%s:%d: ", tests, m.Pos.Line)
+		}
 		fmt.Fprintf(&b, "%s: %s\n", m.What, m.Message)
 		for line := range strings.Lines(m.Diff) {
 			b.WriteString("  " + line)
@@ -164,7 +170,7 @@ func (r *Result) Explain() string {
 	if len(r.Steps) > 0 {
 		b.WriteString("steps:\n")
 	}
-	for _, line := range r.Trace() {
+	for _, line := range r.trace(workflow) {
 		b.WriteString("  " + line + "\n")
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -174,7 +180,10 @@ func (r *Result) Explain() string {
 const maxTrace = 40
 
 // Trace describes the steps of a run, one a line. It leaves out the middle of a long run.
-func (r *Result) Trace() []string {
+func (r *Result) Trace() []string { return r.trace("") }
+
+// trace is Trace with the lines of the tasks in the file of the workflow.
+func (r *Result) trace(workflow string) []string {
 	var lines []string
 	for i := range r.Steps {
 		if i == maxTrace && len(r.Steps) > 2*maxTrace {
@@ -185,6 +194,9 @@ func (r *Result) Trace() []string {
 		}
 		s := &r.Steps[i]
 		line := fmt.Sprintf("%-8s %-9s %-6s %s", "+"+s.At.String(), s.Status, s.Kind, s.Path)
+		if workflow != "" && s.Pos.Line > 0 {
+			line += fmt.Sprintf("  %s:%d", workflow, s.Pos.Line)
+		}
 		if s.Error != nil {
 			line += "  " + oneLine(s.Error.Error())
 		}

@@ -146,6 +146,20 @@ func missing(c *workflowtest.Coverage) []string {
 	return out
 }
 
+// TestEventsAreAsThePlatformAcceptsThem has an event with the attributes that each event has, and no other ones.
+func TestEventsAreAsThePlatformAcceptsThem(t *testing.T) {
+	t.Parallel()
+	const document = `
+document: {dsl: 1.0.3, namespace: shop, name: listens, version: 1.0.0}
+do: [{wait: {listen: {to: {one: {with: {type: shop.paid}}}, read: envelope}}}]`
+	const source = `
+cases:
+  - name: one
+    events: [{event: {type: shop.paid, data: {total: 1}}}]
+    expect: {output: [{specversion: '1.0', id: event-1, source: /test, type: shop.paid, data: {total: 1}}]}`
+	require.Empty(t, explain(t, document, source))
+}
+
 func TestCasesAreSelectedByName(t *testing.T) {
 	t.Parallel()
 	doc := parse(t, order)

@@ -190,7 +190,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 		a.workers = newWorkers(&a.components)
 	}
 	if a.cfg.HasRole(config.RoleRunner) {
-		if a.runner, err = newRunner(ctx, a.process, a.connection.manager, a.storage); err != nil {
+		if a.runner, err = newRunner(ctx, a.process, a.connection.manager, a.storage.Activity()); err != nil {
 			return err
 		}
 		a.open("programs", a.runner.programs)
@@ -235,6 +235,7 @@ func (a *App) wireAPI() (err error) {
 	}
 	a.add("migration", a.storage.migration)
 	if a.workers != nil {
+		a.add("parking", a.workers.parking)
 		a.add("workers", a.workers.Workers)
 		a.add("heartbeat", a.workers.heartbeat)
 		a.add("repairer", a.runs.repairer)

@@ -109,20 +109,22 @@ func dispatcherName(project string) dispatch.Name {
 }
 
 // dispatcherNames returns the dispatcher names of all projects, including projects with a dispatcher that was never
-// started.
-func (s *storage) dispatcherNames(ctx context.Context) ([]dispatch.Name, error) {
+// started, and those of the parked projects.
+func (s *storage) dispatcherNames(ctx context.Context) (names, parked []dispatch.Name, err error) {
 	const page = 500
-	var names []dispatch.Name
 	for after := ""; ; {
 		projects, err := s.ListProjects(ctx, after, page)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, p := range projects {
 			names, after = append(names, dispatcherName(p.Name)), p.Name
+			if !p.ParkedAt.IsZero() {
+				parked = append(parked, dispatcherName(p.Name))
+			}
 		}
 		if len(projects) < page {
-			return names, nil
+			return names, parked, nil
 		}
 	}
 }
@@ -135,6 +137,14 @@ func (e *events) Wake(ctx context.Context, project string) error {
 // serve makes this process a candidate for ownership of a project's dispatcher.
 func (e *events) serve(project string) {
 	_ = e.dispatchers.Serve(dispatcherName(project)) // names of projects are names of dispatchers
+}
+
+// owns reports whether this process owns the dispatcher of a project.
+func (e *events) owns(project string) bool { return e.dispatchers.Owns(dispatcherName(project)) }
+
+// retire ends the service of a parked project's dispatcher by this process, and the dispatcher if the process owns it.
+func (e *events) retire(ctx context.Context, project string) error {
+	return e.dispatchers.Retire(ctx, dispatcherName(project), "its project is parked: nothing happens in it")
 }
 
 // checkLeases reports whether the lease store can be used. Memory always can.

@@ -25,7 +25,7 @@ func TestPartsStartInOrder(t *testing.T) {
 		"batch observer", "secrets of webhooks", "webhooks", "connection events", "failure events", "retention", "schedules",
 		"diagnosis", "task failures", "problems", "migration",
 	}
-	execution := []string{"workers", "heartbeat", "repairer", "reconciler", "dispatchers"}
+	execution := []string{"parking", "workers", "heartbeat", "repairer", "reconciler", "dispatchers"}
 	for roles, want := range map[string][][]string{
 		"api":               {foundation, services},
 		"api,worker":        {foundation, services, execution},

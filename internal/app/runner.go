@@ -42,10 +42,11 @@ type runner struct {
 // newRunner returns the runner of a process. list lists the projects to serve; nil where the configuration names them.
 func newRunner(ctx context.Context, p *process, manager *conn.Manager, list engine.Projects) (*runner, error) {
 	cfg := p.cfg.Runner
-	commands, unisolated := newCommands(ctx, p)
+	guarded := proxy.New(proxy.Options{Guard: netguard.New(p.cfg.Calls.Networks()), Refused: ownServices(p.cfg)})
+	commands, unisolated := newCommands(ctx, p, guarded)
 	executor, err := program.New(logger.WithContext(ctx, p.log), program.Options{
 		Programs: cfg.Programs, ScriptTime: cfg.ScriptTime, Memory: int64(cfg.Memory), Output: int(cfg.Output),
-		Commands: commands, Unisolated: unisolated, Containers: newContainers(cfg), Metrics: p.telemetry.Programs,
+		Commands: commands, Unisolated: unisolated, Containers: newContainers(cfg, guarded), Metrics: p.telemetry.Programs,
 	})
 	if err != nil {
 		return nil, err
@@ -62,14 +63,14 @@ func newRunner(ctx context.Context, p *process, manager *conn.Manager, list engi
 }
 
 // newContainers returns the isolation by containers; nil where no engine is configured.
-func newContainers(cfg config.Runner) *program.Containers {
+func newContainers(cfg config.Runner, guarded *proxy.Proxy) *program.Containers {
 	c := cfg.Containers
 	if c.Socket == "" {
 		return nil
 	}
 	made := &program.Containers{Engine: container.New(container.Options{
 		Socket: c.Socket, Images: c.Images, MaxImage: int64(c.MaxImage), Network: c.Network, Volumes: c.Volumes,
-		Ports: c.Ports, User: c.User, Limits: programLimits(cfg),
+		Ports: c.Ports, User: c.User, Limits: programLimits(cfg), Proxy: guarded, SocketFolder: c.Sockets,
 	})}
 	if cfg.Isolation == config.IsolationAuto || cfg.Isolation == config.IsolationContainer {
 		made.Shell, made.Python = c.ShellImage, c.PythonImage
@@ -100,12 +101,9 @@ func ownServices(cfg *config.Config) []string {
 }
 
 // newCommands returns the isolation of shell commands and of scripts in Python, or the reason why there is none.
-func newCommands(ctx context.Context, p *process) (*sandbox.Sandbox, string) {
+func newCommands(ctx context.Context, p *process, guarded *proxy.Proxy) (*sandbox.Sandbox, string) {
 	cfg := p.cfg.Runner
-	o := sandbox.Options{
-		Isolation: sandbox.Bubblewrap, Limits: programLimits(cfg),
-		Proxy: proxy.New(proxy.Options{Guard: netguard.New(p.cfg.Calls.Networks()), Refused: ownServices(p.cfg)}),
-	}
+	o := sandbox.Options{Isolation: sandbox.Bubblewrap, Limits: programLimits(cfg), Proxy: guarded}
 	switch cfg.Isolation {
 	case config.IsolationContainer:
 		return nil, "runner.isolation is container, and runner.containers names no image for it"

@@ -374,6 +374,8 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 		"ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Left Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
 	"Problems": "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns OpenRuns Problems RetryingGroups Runaways Samples StuckGroups",
+	// Times of projects.
+	"Activity": "OnActive Record Review Served",
 	"Awaited":  "Due DueFor Key MarkNotified",
 	"Waits":    "Pending Listening NotTaken",
 	// The codec of payloads has sealed the argument of Put.

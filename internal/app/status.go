@@ -62,7 +62,8 @@ func newStatus(c *components) *system.Service {
 		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
 		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance,
 		Placement: c.connection.placement,
-		Store:     c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.connection.engine.Queue,
+		Store:     c.storage.Facts, Projects: c.storage.ListProjects, QueueName: contract.TaskQueue,
+		Queue:     c.connection.engine.Queue,
 		Runners:   c.connection.engine.Runners,
 		Permitted: func(p project.Project) []string { return permittedKinds(p, c.cfg.Runner.Kinds) },
 		Restore:   restoreSources{c.storage.Store, c}, Processor: c.processor.State,
@@ -91,7 +92,7 @@ func (s restoreSources) Schedules(ctx context.Context) (expected int, lacking []
 func (s restoreSources) Dispatchers(ctx context.Context) (all int, unowned []string, err error) {
 	list, err := s.c.events.overview.List(ctx)
 	for _, d := range list {
-		if d.Lease == nil || d.Lease.State != lease.Held {
+		if !d.Unserved && (d.Lease == nil || d.Lease.State != lease.Held) {
 			unowned = append(unowned, d.Name.Project)
 		}
 	}
@@ -124,9 +125,10 @@ func (c *components) observe() error {
 		queueLimit = int64(queue.MaxRuns)
 	}
 	return c.telemetry.Observe(telemetry.Observed{
-		Connection: c.connection.manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: c.runs.queue.Len,
-		QueueLimit: queueLimit,
-		StuckRuns:  c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Title() != "" },
+		Connection: c.connection.manager.Status, QueuedRuns: c.runs.queue.Len,
+		SharedWorkers: []string{contract.HandedOverCalls, contract.Fires},
+		QueueLimit:    queueLimit,
+		StuckRuns:     c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Title() != "" },
 		Maintenance: func() (on, known bool) {
 			state, known := c.maintenance.Last()
 			return state.On, known

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/migrate"
+	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -37,7 +38,7 @@ func openStorage(ctx context.Context, p *process) (*storage, error) {
 	}
 	opened, err := store.Open(ctx, store.Options{
 		Driver: sqldb.Driver(p.cfg.Store.Driver), DSN: p.cfg.Store.DSN.Reveal(), AutoMigrate: p.cfg.Store.AutoMigrate,
-		Called: called,
+		Called: called, RecordEvery: project.RecordEvery(p.cfg.Worker.ParkAfter),
 	})
 	if err != nil {
 		return nil, err

@@ -6,6 +6,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/activity"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -13,8 +16,16 @@ import (
 type workers struct {
 	*engine.Workers
 
+	// parking parks the projects in which nothing happens.
+	parking *project.Parking
 	// heartbeat registers the process periodically, and immediately after each connection to Temporal.
 	heartbeat *worker.Heartbeat
+}
+
+// parkingStore implements [project.ParkingStore].
+type parkingStore struct {
+	*activity.Projects
+	*store.Store
 }
 
 // newCaller returns the client of all HTTP requests for workflows: the calls of runs, and the resources of documents.
@@ -28,7 +39,7 @@ func newCaller(c *components) *httpcall.Caller {
 
 func newWorkers(c *components) *workers {
 	cfg := c.cfg.Worker
-	executes := engine.NewWorkers(c.connection.engine, c.storage, c.calls, engine.WorkerOptions{
+	executes := engine.NewWorkers(c.connection.engine, c.storage.Activity(), c.calls, engine.WorkerOptions{
 		Children: c.runs.children,
 		Events:   c.events.service, Publisher: event.Platform{Service: c.events.service},
 		Turns:           c.turns,
@@ -36,6 +47,8 @@ func newWorkers(c *components) *workers {
 		Runners:         permittedPrograms(c.storage, c.cfg.Runner.Kinds),
 		Extend:          func(_ string, r temporalworker.Registry) { c.events.dispatchers.Register(r) },
 		Served:          c.events.serve,
+		Owns:            c.events.owns,
+		Retire:          c.events.retire,
 		Timers:          c.telemetry.Runs.Fired,
 		Projects:        c.cfg.Projects,
 		WorkflowTasks:   cfg.MaxConcurrentWorkflowTasks,
@@ -47,8 +60,10 @@ func newWorkers(c *components) *workers {
 		Fingerprint: c.connection.fingerprint, Busy: executes.Busy, Processor: c.processor.State,
 	})
 	c.connection.onConnect("worker heartbeat", heartbeat.Wake)
+	c.storage.Activity().OnActive(executes.Wake)
 	return &workers{
 		Workers:   executes,
+		parking:   project.NewParking(parkingStore{c.storage.Activity(), c.storage.Store}, cfg.ParkAfter),
 		heartbeat: heartbeat,
 	}
 }

@@ -51,7 +51,7 @@ func listProjects(ctx context.Context, s *invocation.Invocation) error {
 			return output.Cells(
 				"PROJECT", project.GetName(), "DESCRIPTION", project.GetDescription(),
 				"+TASK QUEUE", project.GetTaskQueue(), "ROLES", strings.Join(project.GetRoles(), ", "),
-				"CREATED", output.Moment(project.GetCreateTime()),
+				"CREATED", output.Moment(project.GetCreateTime()), "PARKED", output.Moment(project.GetParkTime()),
 			)
 		},
 	}.Print(s, projects, false)
@@ -244,6 +244,7 @@ func printProject(s *invocation.Invocation, project *signalboxv1.Project) error 
 		{Name: "description", Value: project.GetDescription()},
 		{Name: "task queue", Value: project.GetTaskQueue()},
 		{Name: "created", Value: output.Moment(project.GetCreateTime())},
+		{Name: "parked", Value: output.Moment(project.GetParkTime())},
 		{Name: "max steps", Value: limitText(project.GetSettings().GetMaxSteps())},
 		{Name: "max generation", Value: limitText(project.GetSettings().GetMaxGeneration())},
 		{Name: "end poison", Value: strconv.FormatBool(project.GetSettings().GetEndPoison())},

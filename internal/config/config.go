@@ -214,6 +214,7 @@ type Worker struct {
 	MaxConcurrentActivities      int           `yaml:"max_concurrent_activities" default:"200" doc:"Calls in progress at once that Temporal schedules, per project."`
 	MaxConcurrentLocalActivities int           `yaml:"max_concurrent_local_activities" default:"200" doc:"Calls in progress at once that run inside a workflow task, per project."`
 	Cache                        Size          `yaml:"cache" default:"48MiB" doc:"Memory for the state of open runs. The run that was used longest ago leaves it for another one, and continues from its history when something happens. A run is counted with 72KiB, what one needs on average; where values are large, memory_limit bounds them."`
+	ParkAfter                    time.Duration `yaml:"park_after" default:"10m" doc:"A project in which nothing happens for this long is parked: no worker serves it, and its dispatcher ends, until the first start or event wakes it within a second. A project with an open run, or with an event that is not delivered, is never parked. The same on all servers. 0s: none is parked."`
 	StopTimeout                  time.Duration `yaml:"stop_timeout" default:"10s" doc:"How long a stopping worker lets running calls finish before it abandons them."`
 }
 

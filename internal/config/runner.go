@@ -53,7 +53,8 @@ type Containers struct {
 	MaxImage    Size     `yaml:"max_image_bytes" default:"2GiB" doc:"Largest image that is pulled and used."`
 	ShellImage  string   `yaml:"shell_image" default:"" doc:"Image in which shell commands are executed. It needs /bin/sh."`
 	PythonImage string   `yaml:"python_image" default:"" doc:"Image in which scripts in Python are executed. It needs python3."`
-	Network     string   `yaml:"network" default:"none" doc:"Network of containers: none, or the name of a network of the engine, which must restrict what containers reach: calls.allow_private does not apply."`
+	Network     string   `yaml:"network" default:"none" doc:"Network of containers: none; guarded: a proxy for HTTP as in runner.network; or the name of a network of the engine, which must restrict what containers reach: calls.allow_private does not apply. Projects may choose a narrower one."`
+	Sockets     string   `yaml:"socket_folder" default:"" doc:"Folder for the sockets through which containers with a guarded network call the runner. The engine must find it at the same path, which it does not with PrivateTmp of systemd. Empty: the folder for temporary files."`
 	Volumes     []string `yaml:"volumes" default:"" doc:"Folders of the host that volumes of containers may be in. Empty: no volumes."`
 	Ports       bool     `yaml:"ports" default:"false" doc:"Whether containers may publish ports, on the loopback addresses of the host. They need a network."`
 	User        string   `yaml:"user" default:"65534:65534" doc:"User and group of the processes in containers, as numbers. Images cannot choose another one."`
@@ -76,13 +77,14 @@ func (c Containers) Validate() Violations {
 	positive(&ps, "max_image_bytes", c.MaxImage)
 	switch {
 	case c.Network == "":
-		ps.add("network", "is empty; write %s or the name of a network", NetworkNone)
-	case c.Network == NetworkGuarded:
-		ps.add("network", "is guarded, which containers have not; write %s or the name of a network", NetworkNone)
+		ps.add("network", "is empty; write %s, %s or the name of a network", NetworkNone, NetworkGuarded)
 	case c.Network == NetworkHost || strings.HasPrefix(c.Network, "container:"):
 		ps.add("network", "%q gives containers the network of others; name a network of the engine", c.Network)
-	case c.Network == NetworkNone && c.Ports:
-		ps.add("ports", "is true, and network is none: containers without a network have no ports")
+	case (c.Network == NetworkNone || c.Network == NetworkGuarded) && c.Ports:
+		ps.add("ports", "is true, and network is %s: containers without a network of the engine have no ports", c.Network)
+	}
+	if c.Sockets != "" && !filepath.IsAbs(c.Sockets) {
+		ps.add("socket_folder", "%q is not the absolute path of a folder", c.Sockets)
 	}
 	switch {
 	case !regexp.MustCompile(`^\d+:\d+$`).MatchString(c.User):

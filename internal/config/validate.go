@@ -324,9 +324,16 @@ func (w Worker) Validate() Violations {
 	if w.Cache < minCache {
 		ps.add("cache", "%v is too little for the runs that are in progress; write at least %v", w.Cache, minCache)
 	}
+	if w.ParkAfter != 0 {
+		atLeast(&ps, "park_after", w.ParkAfter, shortestPark)
+	}
 	atLeast(&ps, "stop_timeout", w.StopTimeout, 0)
 	return Violations(ps)
 }
+
+// shortestPark is the shortest worker.park_after. Activity is recorded at a quarter of it, before the work itself is
+// written.
+const shortestPark = time.Second
 
 // Validate checks the networks and bounds.
 func (c Calls) Validate() Violations {

@@ -321,7 +321,7 @@ func TestDeliveriesWaitForATurnOfTheirProject(t *testing.T) {
 		require.Equal(t, inbox.Done, r.Deliver(t.Context(), name, one).Result)
 		require.Equal(t, inbox.Done, r.DeliverMany(t.Context(), name, []inbox.Delivery{one})[0].Result, "it was given back")
 		require.Equal(t, 2, g.signals)
-		require.True(t, turns.AcquireWithin("other", 0))
+		require.True(t, turns.Enter("other", time.Now()).Wait(0))
 	})
 }
 

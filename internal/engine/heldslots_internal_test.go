@@ -20,13 +20,13 @@ func TestNoTasksArePolledWhileTurnsAreAwaited(t *testing.T) {
 		slots := func(project string) worker.SlotSupplier {
 			fixed, err := worker.NewFixedSizeSlotSupplier(1000)
 			require.NoError(t, err)
-			return &heldSlots{fixed, s, project}
+			return &heldSlots{fixed, s, project, anyWait}
 		}
 		busy, idle := slots("busy"), slots("idle")
-		require.True(t, s.AcquireWithin("busy", 0))
+		require.True(t, s.Enter("busy", time.Now()).Wait(0))
 		var group sync.WaitGroup
 		for range 4 {
-			group.Go(func() { require.True(t, s.AcquireWithin("busy", time.Hour)) })
+			group.Go(func() { require.True(t, s.Enter("busy", time.Now()).Wait(time.Hour)) })
 		}
 		synctest.Wait()
 
@@ -54,5 +54,26 @@ func TestNoTasksArePolledWhileTurnsAreAwaited(t *testing.T) {
 			s.Release("busy")
 		}
 		group.Wait()
+	})
+}
+
+// A project in which one caller waits for long gets no further tasks: on a slow process few together take longer than
+// Temporal's ten seconds.
+func TestNoTasksArePolledWhileOneWaitsForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fixed, err := worker.NewFixedSizeSlotSupplier(1000)
+		require.NoError(t, err)
+		s := semaphore.NewShared(1)
+		slots := &heldSlots{fixed, s, "busy", longestWait}
+		running, waiting := s.Enter("busy", time.Now()), s.Enter("busy", time.Now())
+		require.NotNil(t, slots.TryReserveSlot(nil))
+		for range 25 {
+			require.False(t, waiting.Wait(100*time.Millisecond))
+		}
+		require.Nil(t, slots.TryReserveSlot(nil))
+		running.Leave()
+		require.NotNil(t, slots.TryReserveSlot(nil))
+		waiting.Leave()
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,9 @@ func scenarios(t *testing.T) *fakeSource {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		s.putWith(t, string(text), func(uri string) []byte {
+			if function, ofProject := strings.CutSuffix(uri, "@default"); ofProject {
+				uri = "files/functions/" + strings.Replace(function, ":", "-", 1) + ".yaml"
+			}
 			content, err := os.ReadFile(filepath.Join(filepath.Dir(file), uri))
 			require.NoError(t, err)
 			return content

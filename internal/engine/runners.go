@@ -61,15 +61,13 @@ type Runners struct {
 
 // NewRunners returns the runners. None polls before Start.
 func NewRunners(o RunnerOptions) *Runners {
-	r := &Runners{opts: o, served: served{
-		manager: o.Manager, prefix: contract.RunnersOf(""), queue: "the task queue of the programs",
-		connected: func() error {
+	r := &Runners{opts: o, served: newServed(o.Manager, contract.RunnersOf(""), "the task queue of the programs",
+		func() error {
 			_, err := o.Manager.Client()
 			return err
-		},
-	}}
-	r.Loop = loop.New(func(ctx, _ context.Context) time.Duration {
-		r.refresh(ctx)
+		})}
+	r.Loop = loop.New(func(ctx, work context.Context) time.Duration {
+		r.refresh(ctx, work)
 		return refreshEvery
 	})
 	return r
@@ -91,9 +89,10 @@ func (r *Runners) Stop(ctx context.Context) error {
 	return r.unregister(ctx)
 }
 
-// refresh registers a worker set for every project that has none.
-func (r *Runners) refresh(ctx context.Context) {
-	names, err := listedProjects(ctx, r.opts.Projects, r.opts.List)
+// refresh registers a worker set for every project that is to be served and has none, and unregisters those of the
+// others.
+func (r *Runners) refresh(ctx, work context.Context) {
+	names, err := list(ctx, r.opts.Projects, r.opts.List)
 	if ctx.Err() != nil {
 		return
 	}
@@ -103,8 +102,18 @@ func (r *Runners) refresh(ctx context.Context) {
 		r.opts.Log.WarnContext(ctx, "Projects could not be listed", "error", err)
 		return
 	}
-	for _, name := range names {
-		r.register(name, func(c client.Client) (worker.Worker, error) { return r.build(c, name), nil })
+	now := time.Now()
+	begin, cease := changes(r.serving, names, func(string) bool { return false }, now)
+	for _, name := range begin {
+		r.register(name, now, func(c client.Client) (worker.Worker, error) { return r.build(c, name), nil })
+	}
+	r.listed = true
+	for _, name := range cease {
+		r.Go(func() {
+			if _, err := r.leave(work, name, nil); err != nil && work.Err() == nil {
+				r.opts.Log.WarnContext(work, "Workers of a parked project could not be stopped", "project", name, "error", err)
+			}
+		})
 	}
 }
 

@@ -62,6 +62,6 @@ func TestRequestsOfRunsTakeTurnsOfTheirProject(t *testing.T) {
 		require.EqualValues(t, 3, events)
 		require.Len(t, children.started, 1)
 		require.Len(t, children.ended, 1)
-		require.True(t, shared.requests.AcquireWithin("other", 0), "every turn was given back")
+		require.True(t, shared.requests.Enter("other", time.Now()).Wait(0), "every turn was given back")
 	})
 }

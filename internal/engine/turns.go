@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
@@ -37,6 +38,14 @@ func NewTurns(processors int) *Turns {
 		requests: semaphore.NewShared(requestsOfAll).Limit(requestsPerProcessor*processors, compute),
 		fastest:  map[string]*fastest{},
 	}
+}
+
+// computeTurns are the turns of the interpreter.
+type computeTurns struct{ shared *semaphore.Shared }
+
+// Enter implements flow.Turns.
+func (t computeTurns) Enter(project string, since time.Time) flow.Place {
+	return t.shared.Enter(project, since)
 }
 
 // Acquire waits for a turn of a request of the project, and returns the function that releases it; done reports whether

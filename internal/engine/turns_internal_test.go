@@ -59,7 +59,7 @@ func TestSlowRequestsOfAProjectRest(t *testing.T) {
 		require.Equal(t, first, <-ends, "a project alone has many turns")
 		require.Equal(t, first, <-ends)
 
-		require.True(t, turns.compute.AcquireWithin("other", 0))
+		require.True(t, turns.compute.Enter("other", time.Now()).Wait(0))
 		for range 2 {
 			go request("alone", 200*time.Millisecond)
 		}

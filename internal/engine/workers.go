@@ -19,7 +19,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
 	"github.com/signalbox-dev/signalbox/internal/loop"
-	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/semaphore"
 	registry "github.com/signalbox-dev/signalbox/internal/worker"
@@ -33,8 +32,6 @@ const runBytes = 72 << 10
 func CachedRuns(bytes int64) int { return int(max(1, bytes/runBytes)) }
 
 const (
-	// refreshEvery is the interval of checks for new projects.
-	refreshEvery = 3 * time.Second
 	// maxAttached is the number of handed over calls that a process waits for at once. It cannot have as many.
 	maxAttached = 10_000
 	// longestCompute is the processor time for which a run may compute without a pause.
@@ -43,8 +40,8 @@ const (
 	// seconds leave after its transfer. Besides computing, a run encodes several values of up to 16 MiB, which takes a
 	// second of a processor, and several seconds where the process gets a quarter of one.
 	longestTask = 9 * time.Second
-	// projectPage is the page size of lists of projects.
-	projectPage = 500
+	// firePollers is the maximum number of pollers of each kind for the fires of schedules, of all projects together.
+	firePollers = 4
 )
 
 // Calls performs the calls of runs.
@@ -56,11 +53,6 @@ type Calls interface {
 	Queue() string
 	// Drain waits until the calls that were handed over have ended, and cancels the rest when ctx ends.
 	Drain(ctx context.Context)
-}
-
-// Projects lists the projects to serve.
-type Projects interface {
-	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 }
 
 // Quota grants steps of the quotas of projects.
@@ -94,6 +86,10 @@ type WorkerOptions struct {
 	Extend func(project string, r worker.Registry)
 	// Served is called for each project when its service starts. May be nil. It must not block.
 	Served func(project string)
+	// Owns reports whether this process owns the dispatcher of a project. Retire ends the dispatcher if it does, and
+	// reverses Served; after an error, the project is served until the next attempt. Both may be nil.
+	Owns   func(project string) bool
+	Retire func(ctx context.Context, project string) error
 }
 
 // Workers are this process's workers: one worker set per project, on the project's task queue. The connection starts
@@ -106,7 +102,7 @@ type Workers struct {
 	projects Projects
 	calls    Calls
 	opts     WorkerOptions
-	taking   bool // whether the worker for handed over calls is registered; guarded as the projects
+	shared   bool // whether the worker sets that belong to no project are registered; guarded as the projects
 
 	using sync.Mutex        // guards usage alone: workers are built while the other one is held
 	usage map[string]*usage // of the running workers, by project
@@ -118,14 +114,14 @@ type Workers struct {
 func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
 	w := &Workers{
 		engine: engine, projects: projects, calls: calls, opts: opts,
-		served: served{manager: engine.manager, queue: "the task queue", connected: func() error {
+		served: newServed(engine.manager, "", "the task queue", func() error {
 			_, err := engine.temporal()
 			return err
-		}},
+		}),
 		usage: map[string]*usage{},
 	}
-	w.Loop = loop.New(func(ctx, _ context.Context) time.Duration {
-		w.refresh(ctx)
+	w.Loop = loop.New(func(ctx, work context.Context) time.Duration {
+		w.refresh(ctx, work)
 		return refreshEvery
 	})
 	return w
@@ -147,19 +143,23 @@ func (w *Workers) Stop(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.unregister(ctx)
-	if w.taking {
+	if w.shared {
 		draining, cancel := context.WithDeadline(ctx, begun.Add(w.opts.StopTimeout))
 		w.calls.Drain(draining)
 		cancel()
+		if w.opts.Publisher != nil {
+			err = errors.Join(err, w.engine.manager.Unregister(ctx, contract.Fires))
+		}
 		err = errors.Join(err, w.engine.manager.Unregister(ctx, contract.HandedOverCalls))
-		w.taking = false
+		w.shared = false
 	}
 	return err
 }
 
-// refresh registers a worker set for every project that has none.
-func (w *Workers) refresh(ctx context.Context) {
-	names, err := listedProjects(ctx, w.opts.Projects, w.projects)
+// refresh registers a worker set for every project that is to be served and has none, and unregisters those of the
+// others.
+func (w *Workers) refresh(ctx, work context.Context) {
+	names, err := list(ctx, w.opts.Projects, w.projects)
 	if ctx.Err() != nil {
 		return
 	}
@@ -169,38 +169,43 @@ func (w *Workers) refresh(ctx context.Context) {
 		w.engine.log.WarnContext(ctx, "Projects could not be listed", "error", err)
 		return
 	}
-	if !w.taking {
-		if w.listErr = w.engine.manager.Register(contract.HandedOverCalls, w.buildCalls); w.listErr != nil {
-			return
+	if !w.shared {
+		w.listErr = w.engine.manager.Register(contract.HandedOverCalls, w.buildCalls)
+		if w.opts.Publisher != nil {
+			w.listErr = errors.Join(w.listErr, w.engine.manager.Register(contract.Fires, w.buildFires))
 		}
-		w.taking = true
+		w.shared = true
 	}
-	for _, name := range names {
-		fresh := w.register(name, func(c client.Client) (worker.Worker, error) { return w.build(c, name) })
+	owns := w.opts.Owns
+	if owns == nil {
+		owns = func(string) bool { return false }
+	}
+	now := time.Now()
+	begin, cease := changes(w.serving, names, owns, now)
+	for _, name := range begin {
+		fresh := w.register(name, now, func(c client.Client) (worker.Worker, error) { return w.build(c, name) })
 		if fresh && w.opts.Served != nil {
 			w.opts.Served(name)
 		}
 	}
+	w.listed = true
+	for _, name := range cease {
+		w.Go(func() { w.cease(work, name) })
+	}
 }
 
-// listedProjects returns the projects to serve: the given ones, or all.
-func listedProjects(ctx context.Context, given []string, projects Projects) ([]string, error) {
-	if len(given) > 0 || projects == nil {
-		return given, nil
+// cease ceases to serve a parked project.
+func (w *Workers) cease(ctx context.Context, name string) {
+	left, err := w.leave(ctx, name, w.opts.Retire)
+	if err != nil && ctx.Err() == nil {
+		w.engine.log.WarnContext(ctx, "Parked project could not be left completely", "project", name, "left", left,
+			"error", err)
 	}
-	var names []string
-	for after := ""; ; {
-		page, err := projects.ListProjects(ctx, after, projectPage)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range page {
-			names = append(names, p.Name)
-		}
-		if len(page) < projectPage {
-			return names, nil
-		}
-		after = page[len(page)-1].Name
+	if left {
+		w.using.Lock()
+		delete(w.usage, name)
+		w.using.Unlock()
+		w.Wake() // it may have been woken meanwhile
 	}
 }
 
@@ -215,6 +220,21 @@ func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
 		Interceptors:                       []interceptor.WorkerInterceptor{&activityLog{}},
 	})
 	fresh.RegisterActivityWithOptions(w.calls.Attach, activity.RegisterOptions{Name: flow.AttachActivity})
+	return fresh, nil
+}
+
+// buildFires returns the worker for the fires of schedules, of all projects: a fire wakes its project if that is parked.
+func (w *Workers) buildFires(c client.Client) (worker.Worker, error) {
+	pollers := func(most int) worker.PollerBehavior {
+		return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
+			InitialNumberOfPollers: 1, MinimumNumberOfPollers: 1, MaximumNumberOfPollers: most})
+	}
+	fresh := worker.New(c, contract.FireQueue, worker.Options{
+		WorkflowTaskPollerBehavior: pollers(firePollers), ActivityTaskPollerBehavior: pollers(firePollers),
+		WorkerStopTimeout: w.opts.StopTimeout, BackgroundActivityContext: w.life,
+		Interceptors: []interceptor.WorkerInterceptor{&activityLog{}},
+	})
+	schedule.Register(fresh, w.opts.Publisher, w.engine.schedules, w.opts.Children)
 	return fresh, nil
 }
 
@@ -265,12 +285,12 @@ func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
 		err = errors.Join(err, fixedErr)
 		return supplier
 	}
-	held := func(size int, until *semaphore.Shared) worker.SlotSupplier {
-		return &heldSlots{fixed(size), until, name}
+	held := func(size int, until *semaphore.Shared, longest time.Duration) worker.SlotSupplier {
+		return &heldSlots{fixed(size), until, name, longest}
 	}
 	options := worker.CompositeTunerOptions{
-		WorkflowSlotSupplier:      used.workflowTasks.Of(held(w.opts.WorkflowTasks, w.opts.Turns.compute)),
-		ActivitySlotSupplier:      used.activities.Of(held(w.opts.Activities, w.opts.Turns.requests)),
+		WorkflowSlotSupplier:      used.workflowTasks.Of(held(w.opts.WorkflowTasks, w.opts.Turns.compute, longestWait)),
+		ActivitySlotSupplier:      used.activities.Of(held(w.opts.Activities, w.opts.Turns.requests, anyWait)),
 		LocalActivitySlotSupplier: fixed(w.opts.LocalActivities),
 		// Signalbox does not use these two, but a tuner requires them.
 		NexusSlotSupplier: fixed(1), SessionActivitySlotSupplier: fixed(1),
@@ -306,16 +326,13 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 		Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap,
-		w.engine.limits).Share(w.opts.Turns.compute).StopAfter(longestCompute).Measure(w.opts.Timers)
+		w.engine.limits).Share(computeTurns{w.opts.Turns.compute}).StopAfter(longestCompute).Measure(w.opts.Timers)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.CredentialsActivity})
 	fresh.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
 	if w.opts.Events != nil {
 		RegisterEvents(fresh, sharedEvents{w.opts.Events, w.opts.Turns})
-	}
-	if w.opts.Publisher != nil {
-		schedule.Register(fresh, w.opts.Publisher, w.engine.schedules, w.opts.Children)
 	}
 	if w.opts.Children != nil {
 		registerChildActivities(fresh, sharedChildren{w.opts.Children, w.opts.Turns})

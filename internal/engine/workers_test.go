@@ -20,7 +20,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
 // PollWorkflowTaskQueue holds polls open, like Temporal without tasks.
@@ -38,23 +37,17 @@ func (f *frontend) PollActivityTaskQueue(ctx context.Context,
 	return &workflowservice.PollActivityTaskQueueResponse{}, nil
 }
 
-// fakeProjects lists the existing projects.
+// fakeProjects lists the projects that are to be served.
 type fakeProjects struct {
 	mu    sync.Mutex
 	names []string
 	err   error
 }
 
-func (p *fakeProjects) ListProjects(_ context.Context, after string, limit int) ([]project.Project, error) {
+func (p *fakeProjects) Served(context.Context) ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list []project.Project
-	for _, name := range p.names {
-		if name > after && len(list) < limit {
-			list = append(list, project.Project{Name: name})
-		}
-	}
-	return list, p.err
+	return slices.Clone(p.names), p.err
 }
 
 func (p *fakeProjects) set(err error, names ...string) {
@@ -192,16 +185,58 @@ func TestWorkersServeOnlyTheConfiguredProjects(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	e, _ := connect(t, f.address, &fakeSource{})
-	ready(t, startWorkers(t, e, &fakeProjects{err: errors.New("not to be asked")}, "team-7"))
+	ready(t, startWorkers(t, e, &fakeProjects{names: []string{"default", "team-7"}}, "team-7"))
 	f.requirePolled(t, "team-7")
 }
 
-func TestWorkersAreNotReadyWithoutProjects(t *testing.T) {
+// All projects may be parked.
+func TestWorkersAreReadyWithoutProjects(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	e, _ := connect(t, f.address, &fakeSource{})
-	w := startWorkers(t, e, &fakeProjects{})
-	require.EqualError(t, w.Check(t.Context()), "no project is served yet")
+	projects := &fakeProjects{err: errors.New("the store is away")}
+	w := startWorkers(t, e, projects)
+	require.Error(t, w.Check(t.Context()), "the projects to serve are not known")
+	projects.set(nil)
+	ready(t, w)
+	require.Empty(t, f.polled())
+}
+
+// A parked project is not polled, and its dispatcher is ended. The process serves it again when it is woken.
+func TestWorkersLeaveParkedProjects(t *testing.T) {
+	t.Parallel()
+	f, projects := serve(t), &fakeProjects{names: []string{"default", "team-7"}}
+	e, _, m := reach(t, f.address, &fakeSource{})
+	served, retired := make(chan string, 10), make(chan string, 10)
+	unreachable := make(chan error, 1)
+	unreachable <- errors.New("no connection")
+	w := startWith(t, e, projects, engine.WorkerOptions{
+		WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second,
+		Served: func(name string) { served <- name },
+		Owns:   func(string) bool { return true },
+		Retire: func(_ context.Context, name string) error {
+			select {
+			case err := <-unreachable:
+				return err
+			default:
+				retired <- name
+				return nil
+			}
+		},
+	})
+	ready(t, w)
+	require.ElementsMatch(t, []string{"default", "team-7"}, []string{<-served, <-served})
+	projects.set(nil, "default")
+	require.Equal(t, "team-7", <-retired, "after an error it is tried again")
+	require.Eventually(t, func() bool {
+		return len(m.Status().Workers) == 2 // that of the other project, and that of handed-over calls
+	}, time.Minute, 10*time.Millisecond)
+	ready(t, w)
+	projects.set(nil, "default", "team-7")
+	w.Wake()
+	require.Equal(t, "team-7", <-served)
+	require.Eventually(t, func() bool { return m.Polling("team-7") }, time.Minute, 10*time.Millisecond)
+	require.Empty(t, retired)
 }
 
 func TestWorkersWaitForTemporal(t *testing.T) {

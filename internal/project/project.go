@@ -31,6 +31,9 @@ type Project struct {
 	Description string
 	CreatedAt   time.Time
 	Settings    Settings
+	// ParkedAt is since when no worker serves the project, because nothing happens in it; zero while it is served. The
+	// first start or event ends it.
+	ParkedAt time.Time
 }
 
 // Settings are the settings of one project, which an admin changes.

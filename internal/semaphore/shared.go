@@ -16,7 +16,8 @@ import (
 //
 // When callers with several keys wait for a turn, the key with the fewest turns in use is next, and among equals the
 // one that was served least recently. A key with hundreds of callers thus delays a caller with another key by one turn,
-// not by hundreds. A key alone gets all turns. Callers with the same key are served in order of arrival.
+// not by hundreds. A key alone gets all turns. Callers with the same key are served in order of arrival, or of the time
+// that they give [Shared.Enter].
 //
 // It is safe for concurrent use.
 type Shared struct {
@@ -42,21 +43,59 @@ type lastTurn struct {
 // keyTurns is the state of one key. It is removed when it is empty.
 type keyTurns struct {
 	using   int
-	resting int   // turns that were given back, but not for this key
-	served  int64 // the number of its last turn
-	waiting []*turnWaiter
+	resting int           // turns that were given back, but not for this key
+	served  int64         // the number of its last turn
+	waiting []*Place      // the oldest work first
 	fewer   []fewerWaiter // the callers of Backlog
 }
 
-type turnWaiter struct {
-	turn  chan struct{} // closed when it has a turn
-	given bool
+// Place is a caller's place among those that wait for a turn of a key, and then its turn.
+type Place struct {
+	shared *Shared
+	key    string
+	since  time.Time
+	turn   chan struct{} // closed when it has a turn; nil: it had one at once
+	given  bool          // guarded by shared.mu
 }
 
-// fewerWaiter waits until fewer callers than the limit wait for a turn.
+// Wait waits for the turn for the given time, and reports whether the caller has it. It keeps its place meanwhile.
+func (p *Place) Wait(wait time.Duration) bool {
+	if p.turn == nil {
+		return true
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-p.turn:
+		return true
+	case <-timer.C:
+	}
+	select {
+	case <-p.turn: // both happened
+		return true
+	default:
+		return false
+	}
+}
+
+// Leave ends the turn, which the next caller gets, or gives up the place. It must be called once.
+func (p *Place) Leave() {
+	if !p.shared.withdraw(p) {
+		return
+	}
+	p.shared.Release(p.key)
+}
+
+// fewerWaiter waits until fewer callers than the limit wait for a turn, none of them for longer than longest.
 type fewerWaiter struct {
-	limit int
-	below chan struct{}
+	limit   int
+	longest time.Duration
+	below   chan struct{}
+}
+
+// exceeded reports whether so many callers wait, or one for so long. The oldest is the first.
+func exceeded(waiting []*Place, limit int, longest time.Duration) bool {
+	return len(waiting) >= limit || len(waiting) > 0 && time.Since(waiting[0].since) > longest
 }
 
 // NewShared returns a semaphore with the given number of turns, at least one.
@@ -79,33 +118,16 @@ func (s *Shared) Limit(each int, also ...*Shared) *Shared {
 // Acquire waits for a turn of the key, and returns the function that releases it; further calls of it have no effect.
 // Its error is that of ctx. While a turn is free, the end of ctx has no effect.
 func (s *Shared) Acquire(ctx context.Context, key string) (release func(), err error) {
-	if w := s.enter(key); w != nil {
+	if p := s.Enter(key, time.Now()); p.turn != nil {
 		select {
-		case <-w.turn:
+		case <-p.turn:
 		case <-ctx.Done():
-			if !s.withdraw(key, w) {
+			if !s.withdraw(p) {
 				return nil, ctx.Err() //nolint:wrapcheck // the context's own
 			}
 		}
 	}
 	return sync.OnceFunc(func() { s.Release(key) }), nil
-}
-
-// AcquireWithin waits for a turn of the key for the given time, and reports whether it got one. [Shared.Release] ends
-// the turn.
-func (s *Shared) AcquireWithin(key string, wait time.Duration) bool {
-	w := s.enter(key)
-	if w == nil {
-		return true
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-w.turn:
-		return true
-	case <-timer.C:
-		return s.withdraw(key, w)
-	}
 }
 
 // Release ends a turn of the key. The next caller gets it.
@@ -161,30 +183,31 @@ func (s *Shared) othersSince(key string, at time.Time) bool {
 }
 
 // Backlog returns a channel that is closed when fewer callers than a number for each of the turns that the key may use
-// wait for one, or nil if that is already the case.
-func (s *Shared) Backlog(key string, perTurn int) <-chan struct{} {
+// wait for one, and none of them for longer than longest, or nil if that is already the case.
+func (s *Shared) Backlog(key string, perTurn int, longest time.Duration) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.keys[key]
-	if k == nil || len(k.waiting) < perTurn {
+	if k == nil || !exceeded(k.waiting, perTurn, longest) {
 		return nil
 	}
 	limit := s.most(key) * perTurn
-	if len(k.waiting) < limit {
+	if !exceeded(k.waiting, limit, longest) {
 		return nil
 	}
 	for _, f := range k.fewer {
-		if f.limit == limit {
+		if f.limit == limit && f.longest == longest {
 			return f.below
 		}
 	}
-	f := fewerWaiter{limit, make(chan struct{})}
+	f := fewerWaiter{limit, longest, make(chan struct{})}
 	k.fewer = append(k.fewer, f)
 	return f.below
 }
 
-// enter assigns a turn and returns nil, or returns the caller's place among those that wait.
-func (s *Shared) enter(key string) *turnWaiter {
+// Enter returns the caller's turn of the key, or its place among those that wait for one: behind the callers whose work
+// has waited since before the given time.
+func (s *Shared) Enter(key string, since time.Time) *Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.keys[key]
@@ -192,29 +215,32 @@ func (s *Shared) enter(key string) *turnWaiter {
 		k = &keyTurns{}
 		s.keys[key] = k
 	}
+	p := &Place{shared: s, key: key, since: since}
 	if len(k.waiting) == 0 && s.free > 0 && s.mayUse(key, k) {
+		p.given = true
 		s.assign(key, k)
-		return nil
+		return p
 	}
-	w := &turnWaiter{turn: make(chan struct{})}
-	k.waiting = append(k.waiting, w)
+	p.turn = make(chan struct{})
+	at := len(k.waiting)
+	for at > 0 && k.waiting[at-1].since.After(since) {
+		at--
+	}
+	k.waiting = slices.Insert(k.waiting, at, p)
 	s.serve() // other keys may have been active until a moment ago
-	if w.given {
-		return nil
-	}
-	return w
+	return p
 }
 
 // withdraw removes a caller that no longer waits. It returns true if the caller has got a turn meanwhile.
-func (s *Shared) withdraw(key string, w *turnWaiter) bool {
+func (s *Shared) withdraw(p *Place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.given {
+	if p.given {
 		return true
 	}
-	k := s.keys[key]
-	k.waiting = slices.DeleteFunc(k.waiting, func(other *turnWaiter) bool { return other == w })
-	s.changed(key)
+	k := s.keys[p.key]
+	k.waiting = slices.DeleteFunc(k.waiting, func(other *Place) bool { return other == p })
+	s.changed(p.key)
 	return false
 }
 
@@ -279,7 +305,7 @@ func (s *Shared) changed(key string) {
 		return
 	}
 	k.fewer = slices.DeleteFunc(k.fewer, func(f fewerWaiter) bool {
-		if len(k.waiting) >= f.limit {
+		if exceeded(k.waiting, f.limit, f.longest) {
 			return false
 		}
 		close(f.below)

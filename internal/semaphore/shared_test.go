@@ -25,6 +25,16 @@ func takeTurn(t *testing.T, s *semaphore.Shared, key string, lasts time.Duration
 	return waited
 }
 
+// acquired reports whether a caller gets a turn within the given time; otherwise it leaves.
+func acquired(s *semaphore.Shared, key string, wait time.Duration) bool {
+	place := s.Enter(key, time.Now())
+	if !place.Wait(wait) {
+		place.Leave()
+		return false
+	}
+	return true
+}
+
 func TestBusyKeyDelaysAnotherByOneTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,9 +49,9 @@ func TestBusyKeyDelaysAnotherByOneTurn(t *testing.T) {
 			require.LessOrEqual(t, takeTurn(t, s, "other", lasts), lasts)
 		}
 		group.Wait()
-		require.True(t, s.AcquireWithin("other", 0), "every turn was given back")
-		require.True(t, s.AcquireWithin("other", 0))
-		require.False(t, s.AcquireWithin("other", time.Millisecond), "and there are no more than two")
+		require.True(t, acquired(s, "other", 0), "every turn was given back")
+		require.True(t, acquired(s, "other", 0))
+		require.False(t, acquired(s, "other", time.Millisecond), "and there are no more than two")
 		s.Release("other")
 		s.Release("other")
 	})
@@ -81,9 +91,9 @@ func TestSingleKeyGetsAllTurns(t *testing.T) {
 	t.Parallel()
 	s := semaphore.NewShared(4)
 	for range 4 {
-		require.True(t, s.AcquireWithin("only", 0))
+		require.True(t, acquired(s, "only", 0))
 	}
-	require.False(t, s.AcquireWithin("only", time.Millisecond))
+	require.False(t, acquired(s, "only", time.Millisecond))
 	for range 4 {
 		s.Release("only")
 	}
@@ -101,8 +111,8 @@ func TestEndOfAContextWithdrawsItsCaller(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		release()
 		release() // once is enough
-		require.True(t, s.AcquireWithin("c", 0))
-		require.False(t, s.AcquireWithin("c", 0))
+		require.True(t, acquired(s, "c", 0))
+		require.False(t, acquired(s, "c", 0))
 		s.Release("c")
 	})
 }
@@ -111,17 +121,17 @@ func TestBacklogNotifiesBelowItsLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := semaphore.NewShared(1)
-		require.Nil(t, s.Backlog("a", 1))
-		require.True(t, s.AcquireWithin("a", 0))
+		require.Nil(t, s.Backlog("a", 1, time.Hour))
+		require.True(t, acquired(s, "a", 0))
 		var group sync.WaitGroup
 		for range 3 {
-			group.Go(func() { require.True(t, s.AcquireWithin("a", time.Hour)) })
+			group.Go(func() { require.True(t, acquired(s, "a", time.Hour)) })
 		}
 		synctest.Wait()
-		require.Nil(t, s.Backlog("a", 4), "three wait")
-		require.Nil(t, s.Backlog("b", 1))
-		three, two := s.Backlog("a", 3), s.Backlog("a", 2)
-		require.Equal(t, three, s.Backlog("a", 3))
+		require.Nil(t, s.Backlog("a", 4, time.Hour), "three wait")
+		require.Nil(t, s.Backlog("b", 1, time.Hour))
+		three, two := s.Backlog("a", 3, time.Hour), s.Backlog("a", 2, time.Hour)
+		require.Equal(t, three, s.Backlog("a", 3, time.Hour))
 		s.Release("a")
 		<-three
 		select {
@@ -137,6 +147,52 @@ func TestBacklogNotifiesBelowItsLimit(t *testing.T) {
 	})
 }
 
+func TestBacklogNotifiesWhenNoneWaitsForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewShared(1)
+		running := s.Enter("a", time.Now())
+		require.True(t, running.Wait(0))
+		old := s.Enter("a", time.Now())
+		require.Nil(t, s.Backlog("a", 4, 2*time.Second))
+		require.False(t, old.Wait(3*time.Second))
+		young := s.Enter("a", time.Now())
+		held := s.Backlog("a", 4, 2*time.Second)
+		require.NotNil(t, held, "one waits for three seconds")
+		require.False(t, old.Wait(100*time.Millisecond), "it keeps its place")
+		require.NotNil(t, s.Backlog("a", 4, 2*time.Second))
+		running.Leave()
+		<-held
+		require.True(t, old.Wait(0))
+		old.Leave()
+		require.True(t, young.Wait(0))
+		young.Leave()
+	})
+}
+
+func TestOldestWorkIsNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewShared(1)
+		began := time.Now()
+		running := s.Enter("a", began)
+		<-time.After(time.Second)
+		young := s.Enter("a", time.Now())
+		given := s.Enter("a", time.Now())
+		old := s.Enter("a", began)
+		given.Leave() // gives up its place
+		require.False(t, young.Wait(time.Second))
+		running.Leave()
+		require.False(t, young.Wait(0))
+		require.True(t, old.Wait(0))
+		old.Leave()
+		require.True(t, young.Wait(0))
+		young.Leave()
+		require.True(t, acquired(s, "b", 0))
+		s.Release("b")
+	})
+}
+
 func TestLateTurnsAreNotLost(t *testing.T) {
 	t.Parallel()
 	s := semaphore.NewShared(2)
@@ -144,15 +200,15 @@ func TestLateTurnsAreNotLost(t *testing.T) {
 	for i := range 16 {
 		group.Go(func() {
 			for range 2000 {
-				if key := fmt.Sprint(i % 3); s.AcquireWithin(key, time.Microsecond) {
+				if key := fmt.Sprint(i % 3); acquired(s, key, time.Microsecond) {
 					s.Release(key)
 				}
 			}
 		})
 	}
 	group.Wait()
-	require.True(t, s.AcquireWithin("last", 0))
-	require.True(t, s.AcquireWithin("last", 0))
+	require.True(t, acquired(s, "last", 0))
+	require.True(t, acquired(s, "last", 0))
 	s.Release("last")
 	s.Release("last")
 }
@@ -165,7 +221,7 @@ func TestKeysAreLimitedWhileOthersAreActive(t *testing.T) {
 		takeAll := func(want int) {
 			t.Helper()
 			got := 0
-			for s.AcquireWithin("a", time.Millisecond) {
+			for acquired(s, "a", time.Millisecond) {
 				got++
 			}
 			require.Equal(t, want, got)
@@ -174,26 +230,26 @@ func TestKeysAreLimitedWhileOthersAreActive(t *testing.T) {
 			}
 		}
 		takeAll(3)
-		require.True(t, s.AcquireWithin("b", 0))
+		require.True(t, acquired(s, "b", 0))
 		takeAll(1)
 		s.Release("b")
 		takeAll(1)
 		<-time.After(11 * time.Second)
 		takeAll(3)
-		require.True(t, elsewhere.AcquireWithin("b", 0))
+		require.True(t, acquired(elsewhere, "b", 0))
 		takeAll(1)
 
-		require.True(t, s.AcquireWithin("a", 0))
+		require.True(t, acquired(s, "a", 0))
 		require.False(t, s.Contended("a"))
 		second := make(chan bool, 1)
-		go func() { second <- s.AcquireWithin("a", time.Hour) }()
+		go func() { second <- acquired(s, "a", time.Hour) }()
 		synctest.Wait()
 		require.True(t, s.Contended("a"), "one waits")
-		require.NotNil(t, s.Backlog("a", 1))
-		require.Nil(t, s.Backlog("a", 2))
+		require.NotNil(t, s.Backlog("a", 1, time.Hour))
+		require.Nil(t, s.Backlog("a", 2, time.Hour))
 		<-time.After(11 * time.Second)
 		require.False(t, s.Contended("a"), "no other is active any more")
-		require.True(t, s.AcquireWithin("a", 0))
+		require.True(t, acquired(s, "a", 0))
 		require.True(t, <-second, "those that waited are served, too")
 	})
 }
@@ -202,18 +258,18 @@ func TestRestingTurnsAreForOtherKeys(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := semaphore.NewShared(2).Limit(1)
-		require.True(t, s.AcquireWithin("b", 0))
+		require.True(t, acquired(s, "b", 0))
 		s.Release("b")
-		require.True(t, s.AcquireWithin("a", 0))
+		require.True(t, acquired(s, "a", 0))
 		s.Rest("a", time.Second)
 		began := time.Now()
-		require.True(t, s.AcquireWithin("b", 0))
+		require.True(t, acquired(s, "b", 0))
 		s.Release("b")
-		require.True(t, s.AcquireWithin("a", time.Hour))
+		require.True(t, acquired(s, "a", time.Hour))
 		require.Equal(t, time.Second, time.Since(began))
 		s.Release("a")
 		for range 2 {
-			require.True(t, s.AcquireWithin("c", time.Hour), "every turn was given back")
+			require.True(t, acquired(s, "c", time.Hour), "every turn was given back")
 			<-time.After(11 * time.Second)
 		}
 	})

@@ -18,6 +18,7 @@ func projectFields(p *project.Project) sqlrow.Fields {
 		"max_generation", &p.Settings.MaxGeneration,
 		"runners", sqlrow.JSONInto(&p.Settings.Runners), "images", sqlrow.JSONInto(&p.Settings.Images),
 		"program_limits", sqlrow.JSONInto(&p.Settings.ProgramLimits),
+		"parked_at", sqlrow.TimeInto(&p.ParkedAt),
 	)
 }
 

@@ -32,6 +32,9 @@ func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], li
 	if err != nil {
 		return stored, false, err
 	}
+	if err := s.activity.Record(ctx, asked.run.Project); err != nil {
+		return stored, false, err
+	}
 	err = s.db.Write(ctx, "queue run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if err := s.db.Serialize(ctx, c, queueKey); err != nil {
 			return err

@@ -54,6 +54,9 @@ func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run],
 	if err != nil {
 		return stored, false, err
 	}
+	if err := s.activity.Record(ctx, one.run.Project); err != nil {
+		return stored, false, err
+	}
 	_, err = s.starts.Do(ctx, one.run.Project, one)
 	switch {
 	case errors.Is(err, groupcommit.ErrClosed):

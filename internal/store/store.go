@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/activity"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
@@ -28,6 +30,9 @@ const (
 	Postgres = sqldb.Postgres
 )
 
+// defaultRecordEvery is the interval at which the activity of a project is recorded.
+const defaultRecordEvery = 15 * time.Second
+
 // Options configure a store.
 type Options struct {
 	// Driver is [SQLite] or [Postgres].
@@ -40,6 +45,8 @@ type Options struct {
 	CallTimeout time.Duration
 	// AutoMigrate allows Start to migrate the schema; without it Start refuses an older schema.
 	AutoMigrate bool
+	// RecordEvery is the interval at which the activity of a project is recorded; 0 means 15 seconds.
+	RecordEvery time.Duration
 	// Called is called at the end of each call to the database, for metrics; may be nil.
 	Called func(ctx context.Context, operation sqldb.Operation, failure sqldb.Failure, took time.Duration)
 }
@@ -49,6 +56,7 @@ type Store struct {
 	*runrow.Repairs
 	*retentionRows
 
+	activity    *activity.Projects
 	db          *sqldb.DB
 	migrator    *schema.Migrator
 	autoMigrate bool
@@ -83,10 +91,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	inbox := events.New(db)
+	active := activity.New(db, cmp.Or(o.RecordEvery, defaultRecordEvery))
+	inbox := events.New(db, active.Record)
 	s := &Store{
 		Repairs: runrow.NewRepairs(db), retentionRows: &retentionRows{db}, db: db, migrator: m, autoMigrate: o.AutoMigrate,
-		events: inbox, verdicts: runrow.NewVerdictRows(db, inbox), texts: newTexts(db.Dialect()),
+		activity: active, events: inbox, verdicts: runrow.NewVerdictRows(db, inbox), texts: newTexts(db.Dialect()),
 	}
 	s.starts = groupcommit.New(s.commitStarts, groupcommit.Options[string, *start]{MaxGroup: maxStarts})
 	s.handOvers = groupcommit.New(s.commitHandOvers, groupcommit.Options[struct{}, *handOver]{MaxGroup: maxHandOvers})
@@ -159,6 +168,9 @@ func (s *Store) Stop(ctx context.Context) error {
 
 // Pools returns the statistics of the pools of connections by name. It does not block.
 func (s *Store) Pools() map[string]sql.DBStats { return s.db.Pools() }
+
+// Activity returns the part of the store for the activity of projects.
+func (s *Store) Activity() *activity.Projects { return s.activity }
 
 // Events returns the part of the store for events and deliveries.
 func (s *Store) Events() *events.Store { return s.events }

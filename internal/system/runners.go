@@ -25,7 +25,7 @@ func (s *Service) readRunners(ctx context.Context, status *Status) {
 		}
 		for _, p := range page {
 			if kinds := s.opts.Permitted(p); len(kinds) > 0 {
-				status.Runners = append(status.Runners, RunnerQueue{Project: p.Name, Kinds: kinds})
+				status.Runners = append(status.Runners, RunnerQueue{Project: p.Name, Kinds: kinds, Error: parked(p)})
 			}
 		}
 		if status.MoreRunners = len(status.Runners) > maxRunnerQueues; status.MoreRunners {
@@ -40,6 +40,9 @@ func (s *Service) readRunners(ctx context.Context, status *Status) {
 	var asking errgroup.Group
 	asking.SetLimit(maxQueueReads)
 	for i := range status.Runners {
+		if status.Runners[i].Error != "" {
+			continue // no runner polls for a parked project
+		}
 		asking.Go(func() error {
 			s.describeRunners(ctx, &status.Runners[i])
 			return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
@@ -96,8 +97,9 @@ type Options struct {
 	Store func(context.Context) StoreFacts
 	// Projects lists projects by name, after a name.
 	Projects func(ctx context.Context, after string, limit int) ([]project.Project, error)
-	// Queue describes the task queue of a project.
-	Queue func(ctx context.Context, project string) (diagnose.QueueState, error)
+	// QueueName returns the name of the task queue of a project, Queue describes it.
+	QueueName func(project string) string
+	Queue     func(ctx context.Context, project string) (diagnose.QueueState, error)
 	// Permitted returns the kinds of programs that a project permits.
 	Permitted func(p project.Project) []string
 	// Runners describes the task queue for the programs of a project.
@@ -178,7 +180,7 @@ func (s *Service) Queues(ctx context.Context, after string, limit int) ([]TaskQu
 	asking.SetLimit(maxQueueReads)
 	for i := range projects {
 		asking.Go(func() error {
-			queues[i] = s.describe(ctx, projects[i].Name, workers, unread)
+			queues[i] = s.describe(ctx, projects[i], workers, unread)
 			return nil
 		})
 	}
@@ -189,8 +191,12 @@ func (s *Service) Queues(ctx context.Context, after string, limit int) ([]TaskQu
 const maxQueueReads = 8
 
 // describe describes the queue of a project. Without the workers, for the reason unread, its live pollers are not
-// known.
-func (s *Service) describe(ctx context.Context, name string, workers []diagnose.Worker, unread error) TaskQueue {
+// known. The queue of a parked project is not read: no worker polls it, and it has no tasks.
+func (s *Service) describe(ctx context.Context, p project.Project, workers []diagnose.Worker, unread error) TaskQueue {
+	name := p.Name
+	if text := parked(p); text != "" {
+		return TaskQueue{Project: name, Name: s.opts.QueueName(name), Error: text}
+	}
 	state, err := s.opts.Queue(ctx, name)
 	q := TaskQueue{Project: name, Name: state.Name}
 	if err = cmp.Or(err, unread); err != nil {
@@ -200,6 +206,15 @@ func (s *Service) describe(ctx context.Context, name string, workers []diagnose.
 	workflow, activity := state.Pollers(name, workers, s.opts.Now())
 	q.Workflow, q.Activity = queueLine(state.Workflow, workflow), queueLine(state.Activity, activity)
 	return q
+}
+
+// parked describes a parked project; empty for another one.
+func parked(p project.Project) string {
+	if p.ParkedAt.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("parked since %s: nothing happens in the project, and no worker polls for it until the first start or "+
+		"event", p.ParkedAt.UTC().Format(time.RFC3339))
 }
 
 func queueLine(state diagnose.TaskTypeState, pollers diagnose.Pollers) QueueLine {

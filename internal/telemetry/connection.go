@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -15,8 +16,8 @@ import (
 type Observed struct {
 	// Connection is this process's connection to Temporal.
 	Connection func() conntype.Status
-	// CallWorkers is the name of the worker set that serves handed-over calls; the other sets have the names of projects.
-	CallWorkers string
+	// SharedWorkers are the names of the worker sets that serve no project; the other sets have the names of projects.
+	SharedWorkers []string
 	// QueuedRuns counts the runs that were accepted while Temporal was unavailable; an error omits the metric. Its context
 	// has a short timeout.
 	QueuedRuns func(ctx context.Context) (int64, error)
@@ -130,12 +131,12 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 		"Memory in use after the last garbage collection. Only a process with a memory limit exports it.")
 	g.memoryLimit = gauge("signalbox.memory.limit_bytes", "Soft memory limit of the process. Absent where it has none.")
 	g.pollers = gauge("signalbox.queue.pollers",
-		"Task queues that this process polls, for a project or for handed-over calls.")
+		"Task queues that this process polls, for a project, for handed-over calls or for the fires of schedules.")
 	g.uptime = seconds("temporal.connection.uptime",
 		"Duration of the current connection to Temporal; 0 while there is none.")
 	g.pollAge = seconds("signalbox.queue.last_poll.age",
-		"Time since this process last polled the task queue that it has not polled for the longest time, of all projects or "+
-			"for handed-over calls. Absent before the first poll.")
+		"Time since this process last polled the task queue that it has not polled for the longest time, of all projects, "+
+			"for handed-over calls or for the fires of schedules. Absent before the first poll.")
 	g.certificateEnds = seconds("signalbox.temporal.certificate.expiry.timestamp",
 		"Expiry of the client certificate for Temporal, in seconds since 1970. Absent if there is none, or it cannot be "+
 			"read.")
@@ -163,7 +164,7 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 	ages := map[string]float64{}
 	for _, set := range c.Workers {
 		serves, project := "project", set.Name
-		if set.Name == seen.CallWorkers {
+		if slices.Contains(seen.SharedWorkers, set.Name) {
 			serves, project = set.Name, ""
 		}
 		var polled int64

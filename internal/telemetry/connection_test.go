@@ -66,7 +66,7 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	queued := int64(12)
 	var away error
 	require.NoError(t, tel.Observe(telemetry.Observed{
-		Connection: func() conntype.Status { return connection }, CallWorkers: "handed-over calls",
+		Connection: func() conntype.Status { return connection }, SharedWorkers: []string{"handed-over calls"},
 		QueuedRuns: func(context.Context) (int64, error) {
 			return queued, away
 		}, QueueLimit: 1000, Mismatch: func() bool { return away != nil },

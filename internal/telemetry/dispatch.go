@@ -142,7 +142,8 @@ const conditionsTimeout = 3 * time.Second
 // Dispatching are the sources of the dispatcher gauges, read on every scrape.
 type Dispatching struct {
 	// Dispatchers reads, with a context that ends soon, the dispatchers of all projects from state that all processes
-	// share. After an error, the conditions stay as they were; so do those of a project with an unknown state.
+	// share. Those of parked projects are not exported. After an error, the conditions stay as they were; so do those of a
+	// project with an unknown state.
 	Dispatchers func(ctx context.Context) ([]dispatchtype.Dispatcher, error)
 	// Backlogs reads, with a context that ends soon, the pending work of all projects. After an error, lag and backlog
 	// stay as they were.
@@ -248,6 +249,9 @@ func countConditions(found []dispatchtype.Dispatcher) (counts map[string]conditi
 	for i := range found {
 		d := &found[i]
 		project := d.Name.Project
+		if d.Unserved {
+			continue // a parked project has no series
+		}
 		if len(d.Errors) > 0 || d.Status == dispatchtype.Unknown && d.Execution != nil {
 			unknown[project] = true
 		}
@@ -275,13 +279,17 @@ func (a *activeDispatchers) gather(backlogs []event.Backlog, counted map[string]
 	for project, c := range counted {
 		stale[project], duplicates[project], foreign[project] = float64(c.stale), float64(c.duplicates), float64(c.foreign)
 	}
+	listed := make(map[string]bool, len(backlogs))
 	for _, b := range backlogs {
+		listed[b.Project] = true
 		active[b.Project] += 0
 		if b.Orphan {
 			stale[b.Project] = max(stale[b.Project], 1)
 		}
 		lag[b.Project], pending[b.Project] = b.Oldest.Seconds(), float64(b.Pending)
 	}
+	// A parked project has no owner, which the alert DispatcherMissing would report.
+	maps.DeleteFunc(active, func(project string, value float64) bool { return value == 0 && !listed[project] })
 	if !usable {
 		for project := range active {
 			active[project] = 0

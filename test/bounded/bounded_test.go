@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ const (
 	noise = 50 * time.Millisecond
 )
 
-// environment is two API servers and two workers with one Temporal, one Postgres and one Redis.
+// environment is two API servers, two workers and a runner with one Temporal, one Postgres and one Redis.
 type environment struct {
 	servers []*platform.Server // the APIs
 	all     []*platform.Server
@@ -62,10 +63,16 @@ func build(t *testing.T) *environment {
 			role = platform.Worker
 		}
 		s := platform.StartServer(t, platform.ServerOptions{
-			Temporal: temporal.Address, Store: store, Roles: []string{role}, Env: []string{memoryLimit},
+			Temporal: temporal.Address, Store: store, Roles: []string{role},
+			Env: []string{memoryLimit, "SIGNALBOX_RUNNER_KINDS=shell"},
 		})
 		x.all = append(x.all, s)
 	}
+	x.all = append(x.all, platform.StartServer(t, platform.ServerOptions{
+		Temporal: temporal.Address, Redis: platform.NoRedis, Roles: []string{platform.Runner},
+		Store: platform.Store{Driver: "sqlite", DSN: "/nowhere/signalbox.db"},
+		Env:   []string{memoryLimit, "SIGNALBOX_PROJECTS=" + platform.DefaultProject},
+	}))
 	x.servers = x.all[:2]
 	_, err := x.servers[0].Projects.CreateProject(t.Context(),
 		connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: steadyProject}))
@@ -92,7 +99,7 @@ func (x *environment) watchProcesses(ctx context.Context, t *testing.T) {
 				return
 			default:
 			}
-			name, used := fmt.Sprintf("%s %d", []string{"api", "worker"}[i/2], i%2+1), s.Memory(t)
+			name, used := fmt.Sprintf("%s %d", []string{"api", "worker", "runner"}[i/2], i%2+1), s.Memory(t)
 			x.mu.Lock()
 			x.memory[name] = max(x.memory[name], used)
 			x.mu.Unlock()
@@ -182,6 +189,9 @@ func TestBoundedWorkloads(t *testing.T) {
 	var slowestTimes promise.Times
 	for _, b := range workloads() {
 		t.Run(b.name, func(t *testing.T) { //nolint:paralleltest // each workload is measured by itself
+			if _, err := exec.LookPath("bwrap"); b.program && err != nil {
+				t.Skip("bubblewrap is not installed; on Debian: apt-get install bubblewrap")
+			}
 			var steady promise.Times
 			during, stop := context.WithCancel(t.Context())
 			var load sync.WaitGroup

@@ -31,6 +31,8 @@ type workload struct {
 	// spreads reports that the runs start others, which continue after the end of the first ones: the workflow is paused
 	// then.
 	spreads bool
+	// program reports that the runs execute programs, in bubblewrap.
+	program bool
 	// beside is called while the runs are open.
 	beside func(t *testing.T, x *environment, workflow string, runs []*signalboxv1.Run)
 }
@@ -74,7 +76,19 @@ func workloads() []workload {
 		return workload{name: name, tasks: set(expression), status: "failed", text: "errors/expression"}
 	}
 	limited := []string{"failed"} // by the limit of steps, which a fast machine reaches first
+	// program occupies all slots of the runner. The kernel may end one that exceeds its memory.
+	program := func(name, command string) workload {
+		return workload{name: name, tasks: "  - p: {run: {shell: {command: '" + command + "'}}}\n", runs: 8, program: true,
+			ends: limited}
+	}
+	prints := program("program that prints", `yes`)
+	prints.status, prints.text, prints.ends = "failed", "printed more", nil
 	return []workload{
+		program("program that forks", `exec perl -e "fork while 1"`),
+		program("program that fills its disk",
+			`while :; do cat /dev/zero >a; cat /dev/zero >b; rm a b; done 2>/dev/null`),
+		program("program that allocates", `while :; do perl -e "push @a, q(x) x 1e6 while 1"; done`),
+		prints,
 		{name: "loop of loops", tasks: nestedLoop, ends: limited},
 		{name: "jump back", tasks: "  - a: {set: {x: 1}}\n  - b: {set: {x: 2}, then: a}\n", ends: limited},
 		{name: "endless retries",

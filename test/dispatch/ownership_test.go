@@ -14,6 +14,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/activity"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -77,7 +78,7 @@ func (x *environment) requireStaleOwnerRefused(t *testing.T, p ownership) {
 	db, err := sqldb.Open(ctx, sqldb.Options{Driver: sqldb.Postgres, DSN: x.options.Store.DSN, MaxConns: 1})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
-	kept := events.New(db)
+	kept := events.New(db, activity.New(db, time.Minute).Record)
 	_, err = kept.Due(ctx, platform.DefaultProject, p.owner, 10, time.Minute)
 	require.ErrorIs(t, err, inbox.ErrFenced, "its claim")
 	require.ErrorIs(t, kept.RecordOutcomes(ctx, platform.DefaultProject, p.owner,

@@ -126,9 +126,9 @@ func commandsWith(t *testing.T, text string) int {
 func TestRunnerExecutesContainers(t *testing.T) {
 	t.Parallel()
 	socket := enginetest.Start(t)
-	_, s, _ := programsOf(t, "SIGNALBOX_RUNNER_CONTAINERS_SOCKET="+socket, "SIGNALBOX_RUNNER_CONTAINERS_IMAGES=signalbox/test",
-		"SIGNALBOX_RUNNER_CONTAINERS_SHELL_IMAGE="+enginetest.Image)
-	run := s.Await(t, s.Start(t, s.Publish(t, platform.Document("containers", `
+	temporal, s, _ := programsOf(t, "SIGNALBOX_RUNNER_CONTAINERS_SOCKET="+socket, "SIGNALBOX_RUNNER_CONTAINERS_IMAGES=signalbox/test",
+		"SIGNALBOX_RUNNER_CONTAINERS_SHELL_IMAGE="+enginetest.Image, "SIGNALBOX_RUNNER_CONTAINERS_NETWORK=guarded")
+	run := s.Await(t, s.Start(t, s.Publish(t, platform.Document("containers", fmt.Sprintf(`
   - container:
       run:
         container:
@@ -139,9 +139,15 @@ func TestRunnerExecutesContainers(t *testing.T) {
           stdin: in
       export: {as: '{container: .}'}
   - shell:
-      run: {shell: {command: 'ls /bin/busybox'}}
-      output: {as: '$context + {shell: .}'}`)), `{}`).GetId(), time.Minute, "completed")
-	require.JSONEq(t, `{"container": "a b value in 65534\n", "shell": "/bin/busybox\n"}`, run.GetOutput().GetJson())
+      run:
+        shell:
+          command: |
+            printf 'CONNECT %%s HTTP/1.1\r\nHost: x\r\n\r\n' "$1" | nc 127.0.0.1 3128 | grep -o 'is one of the platform itself'
+            nc -w 2 ${1%%%%:*} ${1#*:} </dev/null 2>&1 | grep -o 'Connection refused'
+          arguments: ['%s']
+      output: {as: '$context + {shell: .}'}`, temporal.Address))), `{}`).GetId(), time.Minute, "completed")
+	require.JSONEq(t, `{"container": "a b value in 65534\n",
+		"shell": "is one of the platform itself\nConnection refused\n"}`, run.GetOutput().GetJson())
 
 	refused := s.Await(t, s.Start(t, s.Publish(t, platform.Document("refused", `
   - refused: {run: {container: {image: alpine}}}`)), `{}`).GetId(), time.Minute, "failed")

@@ -283,7 +283,7 @@ func TestStatusIsCorrectOnEverySurface(t *testing.T) {
 	require.Equal(t, "connected", now.State)
 	require.Equal(t, x.temporal.Address, now.Address)
 	require.Equal(t, "closed", now.Breaker.State)
-	require.Len(t, now.WorkerSets, 2, "the project's worker set and that of activities")
+	require.Len(t, now.WorkerSets, 3, "the project's worker set, that of fires and that of handed-over calls")
 	require.True(t, now.WorkerSets[0].Polling)
 
 	x.temporal.Kill()

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,14 +91,19 @@ func (g group) write(file, text string) error {
 	return os.WriteFile(filepath.Join(g.folder, file), []byte(text), 0o600)
 }
 
-// limit sets the number of processors.
+// limit sets the number of processors. A group that gets less than its limit because others use the processors is never
+// throttled, so one with less than a processor has precedence over what else runs on the machine.
 func (g group) limit(processors float64) error {
 	const period = 100_000 // µs
+	shares, weight := "1024", "100"
+	if processors < 1 {
+		shares, weight = "262144", "10000" // the most
+	}
 	quota := int(processors * period)
 	if g.version == 1 {
-		return g.write("cpu.cfs_quota_us", strconv.Itoa(quota))
+		return errors.Join(g.write("cpu.shares", shares), g.write("cpu.cfs_quota_us", strconv.Itoa(quota)))
 	}
-	return g.write("cpu.max", fmt.Sprintf("%d %d", quota, period))
+	return errors.Join(g.write("cpu.weight", weight), g.write("cpu.max", fmt.Sprintf("%d %d", quota, period)))
 }
 
 // program returns one that runs a binary in the group, or why it cannot be written.

@@ -36,7 +36,10 @@ type Project struct {
 	Settings   *ProjectSettings       `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
 	// Roles of the caller in the project: admin alone, which includes the others; otherwise viewer, operator or publisher,
 	// or operator and publisher together if the caller has one of them in all projects.
-	Roles         []string `protobuf:"bytes,6,rep,name=roles,proto3" json:"roles,omitempty"`
+	Roles []string `protobuf:"bytes,6,rep,name=roles,proto3" json:"roles,omitempty"`
+	// Since when no worker serves the project, because nothing happens in it. Absent while it is served. The first start or
+	// event ends it.
+	ParkTime      *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=park_time,json=parkTime,proto3" json:"park_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -109,6 +112,13 @@ func (x *Project) GetSettings() *ProjectSettings {
 func (x *Project) GetRoles() []string {
 	if x != nil {
 		return x.Roles
+	}
+	return nil
+}
+
+func (x *Project) GetParkTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ParkTime
 	}
 	return nil
 }
@@ -1060,7 +1070,7 @@ var File_signalbox_v1_project_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\n" +
-	"\x1asignalbox/v1/project.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xec\x01\n" +
+	"\x1asignalbox/v1/project.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x02\n" +
 	"\aProject\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1d\n" +
@@ -1069,7 +1079,8 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x129\n" +
 	"\bsettings\x18\x05 \x01(\v2\x1d.signalbox.v1.ProjectSettingsR\bsettings\x12\x14\n" +
-	"\x05roles\x18\x06 \x03(\tR\x05roles\"\xea\x01\n" +
+	"\x05roles\x18\x06 \x03(\tR\x05roles\x127\n" +
+	"\tpark_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\bparkTime\"\xea\x01\n" +
 	"\x0fProjectSettings\x12\x1b\n" +
 	"\tmax_steps\x18\x01 \x01(\x03R\bmaxSteps\x12\x1d\n" +
 	"\n" +
@@ -1186,35 +1197,36 @@ var file_signalbox_v1_project_proto_goTypes = []any{
 var file_signalbox_v1_project_proto_depIdxs = []int32{
 	16, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 1: signalbox.v1.Project.settings:type_name -> signalbox.v1.ProjectSettings
-	2,  // 2: signalbox.v1.ProjectSettings.program_limits:type_name -> signalbox.v1.ProgramLimits
-	17, // 3: signalbox.v1.ProgramLimits.time:type_name -> google.protobuf.Duration
-	0,  // 4: signalbox.v1.CreateProjectResponse.project:type_name -> signalbox.v1.Project
-	0,  // 5: signalbox.v1.ListProjectsResponse.projects:type_name -> signalbox.v1.Project
-	0,  // 6: signalbox.v1.GetProjectResponse.project:type_name -> signalbox.v1.Project
-	3,  // 7: signalbox.v1.UpdateProjectRequest.runners:type_name -> signalbox.v1.RunnerKinds
-	4,  // 8: signalbox.v1.UpdateProjectRequest.images:type_name -> signalbox.v1.ImagePatterns
-	2,  // 9: signalbox.v1.UpdateProjectRequest.program_limits:type_name -> signalbox.v1.ProgramLimits
-	0,  // 10: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
-	16, // 11: signalbox.v1.ListAnnotationsRequest.from:type_name -> google.protobuf.Timestamp
-	16, // 12: signalbox.v1.ListAnnotationsRequest.to:type_name -> google.protobuf.Timestamp
-	15, // 13: signalbox.v1.ListAnnotationsResponse.annotations:type_name -> signalbox.v1.Annotation
-	16, // 14: signalbox.v1.Annotation.start:type_name -> google.protobuf.Timestamp
-	16, // 15: signalbox.v1.Annotation.end:type_name -> google.protobuf.Timestamp
-	5,  // 16: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
-	7,  // 17: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
-	9,  // 18: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
-	11, // 19: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
-	13, // 20: signalbox.v1.ProjectService.ListAnnotations:input_type -> signalbox.v1.ListAnnotationsRequest
-	6,  // 21: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
-	8,  // 22: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
-	10, // 23: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
-	12, // 24: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
-	14, // 25: signalbox.v1.ProjectService.ListAnnotations:output_type -> signalbox.v1.ListAnnotationsResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	16, // 2: signalbox.v1.Project.park_time:type_name -> google.protobuf.Timestamp
+	2,  // 3: signalbox.v1.ProjectSettings.program_limits:type_name -> signalbox.v1.ProgramLimits
+	17, // 4: signalbox.v1.ProgramLimits.time:type_name -> google.protobuf.Duration
+	0,  // 5: signalbox.v1.CreateProjectResponse.project:type_name -> signalbox.v1.Project
+	0,  // 6: signalbox.v1.ListProjectsResponse.projects:type_name -> signalbox.v1.Project
+	0,  // 7: signalbox.v1.GetProjectResponse.project:type_name -> signalbox.v1.Project
+	3,  // 8: signalbox.v1.UpdateProjectRequest.runners:type_name -> signalbox.v1.RunnerKinds
+	4,  // 9: signalbox.v1.UpdateProjectRequest.images:type_name -> signalbox.v1.ImagePatterns
+	2,  // 10: signalbox.v1.UpdateProjectRequest.program_limits:type_name -> signalbox.v1.ProgramLimits
+	0,  // 11: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
+	16, // 12: signalbox.v1.ListAnnotationsRequest.from:type_name -> google.protobuf.Timestamp
+	16, // 13: signalbox.v1.ListAnnotationsRequest.to:type_name -> google.protobuf.Timestamp
+	15, // 14: signalbox.v1.ListAnnotationsResponse.annotations:type_name -> signalbox.v1.Annotation
+	16, // 15: signalbox.v1.Annotation.start:type_name -> google.protobuf.Timestamp
+	16, // 16: signalbox.v1.Annotation.end:type_name -> google.protobuf.Timestamp
+	5,  // 17: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
+	7,  // 18: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
+	9,  // 19: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
+	11, // 20: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
+	13, // 21: signalbox.v1.ProjectService.ListAnnotations:input_type -> signalbox.v1.ListAnnotationsRequest
+	6,  // 22: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
+	8,  // 23: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
+	10, // 24: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
+	12, // 25: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
+	14, // 26: signalbox.v1.ProjectService.ListAnnotations:output_type -> signalbox.v1.ListAnnotationsResponse
+	22, // [22:27] is the sub-list for method output_type
+	17, // [17:22] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_project_proto_init() }

@@ -619,10 +619,11 @@ func (x *ConnectionStatistics) GetConnectedSince() *timestamppb.Timestamp {
 	return nil
 }
 
-// WorkerSet contains the workers of a server for one project.
+// WorkerSet contains the workers of a server for one project, or for all.
 type WorkerSet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The project's name, or "handed-over calls" for the worker set that waits for calls that were handed over.
+	// The project's name, "handed-over calls" for the worker set that waits for calls that were handed over, or "fires of
+	// schedules" for the one that all projects share.
 	Name       string   `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	TaskQueues []string `protobuf:"bytes,2,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`
 	// Whether the worker was started and has not stopped.

@@ -51,9 +51,9 @@ type Sources struct {
 	Inbox    Inbox
 	Temporal Temporal
 	Rules    plan.Rules
-	// Names returns names to list even if no source has a dispatcher for them; nil means none. They belong to the inbox:
-	// where they cannot be read, the inbox counts as not read.
-	Names func(ctx context.Context) ([]inbox.Name, error)
+	// Names returns names to list even if no source has a dispatcher for them, and those of them that no process serves
+	// for lack of work; nil means none. They belong to the inbox: where they cannot be read, the inbox counts as not read.
+	Names func(ctx context.Context) (all, unserved []inbox.Name, err error)
 }
 
 // seen is the data that was read, and the errors.
@@ -61,6 +61,7 @@ type seen struct {
 	snapshot plan.Snapshot
 	listed   map[string]supervisor.Listed // by run ID
 	named    []inbox.Name                 // those of [Sources.Names]
+	unserved map[inbox.Name]bool
 	errors   []dispatchtype.PartError
 }
 
@@ -100,7 +101,7 @@ func (s Sources) readAll(ctx context.Context) seen {
 		}
 	})
 	var rows []inbox.Progress
-	snapshot.Go(func() { rows, out.named, progress = s.readInbox(ctx) })
+	snapshot.Go(func() { rows, progress = s.readInbox(ctx, &out) })
 	snapshot.Go(func() { listed, temporal = s.Temporal.List(ctx) })
 	snapshot.Wait()
 	out.snapshot.Progress = rows
@@ -116,24 +117,43 @@ func (s Sources) readAll(ctx context.Context) seen {
 	return out
 }
 
-// readInbox returns the progress of all dispatchers in the inbox, and of the listed names that have pending events.
-func (s Sources) readInbox(ctx context.Context) (rows []inbox.Progress, named []inbox.Name, err error) {
-	if rows, err = s.Inbox.Progress(ctx); err != nil || s.Names == nil {
-		return rows, nil, err
+// readInbox returns the progress of all dispatchers in the inbox, and of the listed names that have pending events. It
+// reads the names.
+func (s Sources) readInbox(ctx context.Context, into *seen) (rows []inbox.Progress, err error) {
+	if rows, err = s.Inbox.Progress(ctx); err != nil {
+		return rows, err
 	}
-	if named, err = s.Names(ctx); err != nil {
-		return rows, nil, err
+	if err := s.readNames(ctx, into); err != nil {
+		return rows, err
 	}
 	has := make(map[inbox.Name]bool, len(rows))
 	for i := range rows {
 		has[rows[i].Name] = true
 	}
-	never := slices.DeleteFunc(slices.Clone(named), func(name inbox.Name) bool { return has[name] })
+	never := slices.DeleteFunc(slices.Clone(into.named), func(name inbox.Name) bool {
+		return has[name] || into.unserved[name]
+	})
 	if len(never) == 0 {
-		return rows, named, nil
+		return rows, nil
 	}
 	waiting, err := s.Inbox.Progress(ctx, never...)
-	return append(rows, waiting...), named, err
+	return append(rows, waiting...), err
+}
+
+// readNames reads the names to list.
+func (s Sources) readNames(ctx context.Context, into *seen) error {
+	if s.Names == nil {
+		return nil
+	}
+	all, unserved, err := s.Names(ctx)
+	if err != nil {
+		return err
+	}
+	into.named, into.unserved = all, make(map[inbox.Name]bool, len(unserved))
+	for _, name := range unserved {
+		into.unserved[name] = true
+	}
+	return nil
 }
 
 // describeUnlisted describes the dispatchers that some source has and that Temporal does not list: the list lags behind
@@ -144,7 +164,9 @@ func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 		listed[l.WorkflowID] = true
 	}
 	unlisted := names(*all)
-	unlisted = slices.DeleteFunc(unlisted, func(name inbox.Name) bool { return listed[name.DispatcherID()] })
+	unlisted = slices.DeleteFunc(unlisted, func(name inbox.Name) bool {
+		return listed[name.DispatcherID()] || all.unserved[name]
+	})
 	// Those with an owner come first, then those that had one: they are the most likely to be open.
 	rank := map[inbox.Name]int{}
 	for i := range all.snapshot.Progress {
@@ -264,6 +286,10 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 	}
 	workers := liveWorkersOf(all.snapshot.Entries)
 	for i := range found {
+		if d := &found[i]; all.unserved[d.Name] && d.Status != dispatchtype.Foreign {
+			d.Status, d.Reason, d.Unserved = dispatchtype.Parked, unservedReason, true
+			continue
+		}
 		setStatus(&found[i], superseded[found[i].Name], workers)
 	}
 	for _, name := range all.named {
@@ -273,6 +299,10 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 	}
 	return found
 }
+
+// unservedReason is the reason of the status of a dispatcher that no process serves for lack of work.
+const unservedReason = "its project is parked: nothing happens in it, and no worker serves it until the first start " +
+	"or event"
 
 // liveWorkers are the workers with current heartbeats.
 type liveWorkers struct {
@@ -383,6 +413,10 @@ func (s Sources) Get(ctx context.Context, name inbox.Name) (dispatchtype.Dispatc
 	}
 	rows, progress := s.Inbox.Progress(read, name)
 	one.snapshot.Progress = rows
+	if progress == nil {
+		progress = s.readNames(read, &one)
+		one.named = []inbox.Name{name}
+	}
 	open, temporal := s.Temporal.Describe(read, name.DispatcherID(), "")
 	if open != nil {
 		one.add(*open)
@@ -397,8 +431,8 @@ func (s Sources) Get(ctx context.Context, name inbox.Name) (dispatchtype.Dispatc
 		return dispatchtype.Dispatcher{}, errors.Join(leases, progress, temporal)
 	}
 	d := s.merge(one, []inbox.Name{name})[0]
-	if d.Execution == nil {
-		return d, nil
+	if d.Execution == nil || one.unserved[name] {
+		return d, nil // no worker could answer
 	}
 	ask, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

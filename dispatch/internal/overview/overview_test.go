@@ -332,11 +332,11 @@ func TestNamesWithoutSource(t *testing.T) {
 		f.healthy(t)
 		never, idle := inbox.Name{Project: "shop", TaskQueue: "never"}, inbox.Name{Project: "idle", TaskQueue: "q"}
 		var failure error
-		f.Names = func(context.Context) ([]inbox.Name, error) {
+		f.Names = func(context.Context) (all, unserved []inbox.Name, err error) {
 			if failure != nil {
-				return nil, failure
+				return nil, nil, failure
 			}
-			return []inbox.Name{orders, never, idle}, nil
+			return []inbox.Name{orders, never, idle}, nil, nil
 		}
 		statuses := func() map[inbox.Name]dispatchtype.Status {
 			list, err := f.Sources.List(t.Context())
@@ -362,6 +362,38 @@ func TestNamesWithoutSource(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		require.Equal(t, []dispatchtype.PartError{{Part: dispatchtype.PartInbox, Err: errOut}}, list[0].Errors)
+	})
+}
+
+// TestUnservedNames are parked, whether or not their dispatcher is open, and are not asked: no process could answer.
+func TestUnservedNames(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.healthy(t)
+		f.opens("dispatcher-idle-q", "mute", inbox.Name{Project: "idle", TaskQueue: "q"}, 1)
+		ended := inbox.Name{Project: "ended", TaskQueue: "q"}
+		unserved := []inbox.Name{{Project: "idle", TaskQueue: "q"}, ended}
+		f.Names = func(context.Context) (all, none []inbox.Name, err error) {
+			return append([]inbox.Name{orders}, unserved...), unserved, nil
+		}
+		list, err := f.Sources.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 3)
+		for _, d := range list {
+			require.Equal(t, d.Name != orders, d.Unserved)
+			require.Empty(t, d.Errors)
+			if d.Unserved {
+				require.Equal(t, dispatchtype.Parked, d.Status)
+				require.Contains(t, d.Reason, "its project is parked")
+			}
+		}
+		began := time.Now()
+		for _, name := range unserved {
+			d, err := f.Get(t.Context(), name)
+			require.NoError(t, err)
+			require.Equal(t, dispatchtype.Parked, d.Status)
+			require.Empty(t, d.Errors)
+		}
+		require.Zero(t, time.Since(began))
 	})
 }
 

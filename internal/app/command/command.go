@@ -20,7 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/memory"
-	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/handover"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/telemetry/otlp"
@@ -35,7 +35,7 @@ const stopMargin = 15 * time.Second
 
 // Main builds the options of the command line from the process environment. Every main program calls it.
 func Main() cli.Options {
-	process.PrepareNetwork()
+	handover.Begin()
 	env := config.NewEnvironment(os.Environ())
 	temporal := clientconfig.TemporalLayer(time.Now)
 	layers := []config.Layer{temporal, clientconfig.RedisLayer(time.Now), config.KeyLayer(), telemetryLayer(env)}

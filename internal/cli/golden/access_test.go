@@ -13,7 +13,7 @@ func examples() []example {
 }
 
 func projectExamples() []example {
-	project := `{"name": "shop", "description": "orders and payments", "taskQueue": "signalbox-shop", "createTime": "2026-10-01T08:00:00Z", "settings": {"maxSteps": "50000", "endPoison": true}, "roles": ["operator", "viewer"]}`
+	project := `{"name": "shop", "description": "orders and payments", "taskQueue": "signalbox-shop", "createTime": "2026-10-01T08:00:00Z", "parkTime": "2026-11-20T07:30:00Z", "settings": {"maxSteps": "50000", "endPoison": true}, "roles": ["operator", "viewer"]}`
 	quota := `"quota": {"concurrentRuns": "20", "steps": "100000", "periodSeconds": "86400"}`
 	view := `{"id": "0199a4f5-0000-7c54-8a3c-5a0d1e0b7f31", "project": "shop", "name": "failed-orders", "shared": true, "owner": "ada", "mine": true, "revision": "2", "updateTime": "2026-11-22T03:00:00Z", "updater": "bob",
 		"query": {"filter": {"statuses": ["failed", "timed_out"], "workflow": "shop/order"}, "period": "86400s", "order": "oldest", "columns": ["id", "error"]}}`

@@ -36,7 +36,7 @@ func diffFile(ctx context.Context, s *invocation.Invocation, file, version strin
 		return err
 	}
 	found := source.resolve()
-	after, _ := structure(source.source)
+	after, _ := dsl.ParseStructure(source.source)
 	if found.parsed == nil || after == nil {
 		return wrongDocument("diff", source, check(source).Violations)
 	}
@@ -53,7 +53,7 @@ func diffFile(ctx context.Context, s *invocation.Invocation, file, version strin
 	if response.GetVersion() == nil {
 		published, label = response.GetDraftSource(), "the draft"
 	}
-	before, violations := structure([]byte(published))
+	before, violations := dsl.ParseStructure([]byte(published))
 	if before == nil {
 		return exit.Errorf(exit.Failed, "%s of workflow %q has errors: %w", label, name, violations)
 	}

@@ -60,7 +60,7 @@ func initialize(s *invocation.Invocation, file, namespace string) error {
 	if err := writeNew(tests, fill.Replace(firstTests)); err != nil {
 		return err
 	}
-	s.Note("wrote %s, whose first lines show how to run, check and change it, and %s with its tests", file, tests)
+	s.Note("wrote %s and %s with its tests; run them: %s", file, tests, s.Command("workflow test %s", file))
 	return nil
 }
 

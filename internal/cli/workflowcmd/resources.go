@@ -62,21 +62,6 @@ func FilesOf(file string, source []byte) map[string]string {
 	return document{name: file, file: file, source: source}.resolve().files
 }
 
-// structure parses a document without the resources that it refers to.
-func structure(source []byte) (*dsl.Document, dsl.Violations) {
-	resources := dsl.NewResources()
-	for {
-		parsed, violations := dsl.Parse(source, dsl.WithResources(resources))
-		missing := resources.Missing()
-		if len(missing) == 0 {
-			return parsed, violations
-		}
-		for _, reference := range missing {
-			resources.Postpone(reference.URI)
-		}
-	}
-}
-
 // beside reads a file by its path relative to the folder of the document.
 func (d document) beside(path string) (string, error) {
 	if d.file == "" {

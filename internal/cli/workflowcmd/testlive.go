@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/runcase"
 	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
@@ -82,13 +83,13 @@ func writeMocks(s *invocation.Invocation, file string, report *workflowtest.Repo
 }
 
 // mergedMocks joins the responses to the requests of one task.
-func mergedMocks(live []workflowtest.Mock) []*recordedMock {
-	var mocks []*recordedMock
+func mergedMocks(live []workflowtest.Mock) []*runcase.Mock {
+	var mocks []*runcase.Mock
 	for _, m := range live {
-		i := slices.IndexFunc(mocks, func(o *recordedMock) bool { return o.Task == m.Task })
+		i := slices.IndexFunc(mocks, func(o *runcase.Mock) bool { return o.Task == m.Task })
 		if i < 0 {
 			i = len(mocks)
-			mocks = append(mocks, &recordedMock{Task: m.Task})
+			mocks = append(mocks, &runcase.Mock{Task: m.Task})
 		}
 		for _, r := range m.Respond {
 			response := map[string]any{}
@@ -101,14 +102,14 @@ func mergedMocks(live []workflowtest.Mock) []*recordedMock {
 			if r.HasBody {
 				response["body"] = r.Body
 			}
-			mocks[i].Respond = append(mocks[i].Respond, response)
+			mocks[i].Respond = append(mocks[i].Respond, runcase.Response{Members: response})
 		}
 	}
 	return mocks
 }
 
 // mockLines returns the lines of mocks, each with an indentation.
-func mockLines(mocks []*recordedMock, indentation string) (string, error) {
+func mockLines(mocks []*runcase.Mock, indentation string) (string, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2) //nolint:mnd // as workflow format does
@@ -124,7 +125,7 @@ func mockLines(mocks []*recordedMock, indentation string) (string, error) {
 
 // withMocks returns a test file with mocks in the case that begins at a position. ok is false if the case is not written
 // with a line for each key.
-func withMocks(source []byte, line, column int, mocks []*recordedMock) (extended []byte, ok bool, err error) {
+func withMocks(source []byte, line, column int, mocks []*runcase.Mock) (extended []byte, ok bool, err error) {
 	lines := strings.SplitAfter(string(source), "\n")
 	if line < 1 || line > len(lines) || column < 1 || strings.Contains(lines[line-1], "{") {
 		return nil, false, nil

@@ -25,7 +25,7 @@ func (t *tested) lines(text *strings.Builder, style output.Style, flags *testFla
 		if r.Passed() {
 			continue
 		}
-		for line := range strings.Lines(r.Explain() + "\n") {
+		for line := range strings.Lines(r.ExplainIn(t.file, t.workflow) + "\n") {
 			line = strings.TrimSuffix(line, "\n")
 			text.WriteString("    " + style.Diff(terminal.Line(line)) + "\n")
 		}
@@ -93,6 +93,7 @@ type stepResult struct {
 	Duration float64    `json:"durationSeconds"`
 	Attempt  int        `json:"attempt"`
 	Error    *dsl.Error `json:"error,omitempty"`
+	Line     int        `json:"line,omitempty"` // of the task in the workflow
 }
 
 type coverageResult struct {
@@ -125,6 +126,7 @@ func (t *tested) result() fileResult {
 			c.Steps = append(c.Steps, stepResult{
 				Path: s.Path, Task: s.Task, Kind: s.Kind, Status: string(s.Status), At: s.At.Seconds(),
 				Duration: s.Duration.Seconds(), Attempt: s.Attempt, Error: s.Error,
+				Line: s.Pos.Line,
 			})
 		}
 		out.Cases = append(out.Cases, c)
@@ -169,7 +171,7 @@ func tap(results []*tested) string {
 		for _, r := range t.report.Results {
 			explanation := ""
 			if !r.Passed() {
-				explanation = r.Explain() + "\n"
+				explanation = r.ExplainIn(t.file, t.workflow) + "\n"
 			}
 			test(r.Passed(), t.file+": "+r.Case, explanation)
 		}
@@ -238,7 +240,7 @@ func (t *tested) suite() junitSuite {
 	for _, r := range t.report.Results {
 		var failure *junitFailure
 		if !r.Passed() {
-			failure = &junitFailure{Message: r.Mismatches[0].Message, Text: r.Explain()}
+			failure = &junitFailure{Message: r.Mismatches[0].Message, Text: r.ExplainIn(t.file, t.workflow)}
 		}
 		add(r.Case, failure)
 	}

@@ -88,6 +88,13 @@ func FunctionQueue(project, program string) string {
 	return functionQueuePrefix + project + "/" + program
 }
 
+// FireQueue is the Temporal task queue of the fires of schedules, of all projects: a project that is parked has no
+// worker. Names of projects contain no dot.
+const FireQueue = "signalbox.fires"
+
+// Fires is the name of the worker set that serves the FireQueue.
+const Fires = "fires of schedules"
+
 // HandedOverCalls is the name of the worker set that serves a process's CallQueue. The other sets have the names of
 // projects, which contain no spaces.
 const HandedOverCalls = "handed-over calls"

@@ -40,9 +40,17 @@ type ListeningSink interface {
 
 // Turns divides the processors of a process among projects. It decides when a run computes, never its results.
 type Turns interface {
-	// AcquireWithin waits for a turn for at most the given time and reports whether it got one. Release ends the turn.
-	AcquireWithin(project string, wait time.Duration) bool
-	Release(project string)
+	// Enter returns a turn, or a place among those that wait for one, behind work that has waited since before the given
+	// time.
+	Enter(project string, since time.Time) Place
+}
+
+// Place is a turn, or a place among those that wait for one.
+type Place interface {
+	// Wait waits for the turn for at most the given time, and reports whether it came.
+	Wait(wait time.Duration) bool
+	// Leave ends the turn, or gives up the place.
+	Leave()
 }
 
 // Execution is one Temporal execution of a run.

@@ -62,6 +62,7 @@ type driver struct {
 	localSince             time.Time // the start of its first local call
 	recordBytes, sentBytes int
 	fuelMark               int64
+	taskSince              time.Time // by the clock of the process; it decides nothing but the order of turns
 
 	encodedBytes int // since the last yield to the scheduler
 
@@ -120,7 +121,7 @@ func (d *driver) contextOf(id interp.EffectID) workflow.Context {
 }
 
 func (d *driver) run() (json.RawMessage, error) {
-	d.events = eventsPerTask
+	d.events, d.taskSince = eventsPerTask, time.Now()
 	for _, listener := range d.in.Unlisten {
 		d.unlisten(listener)
 	}
@@ -170,10 +171,11 @@ const turnWait = 100 * time.Millisecond
 // project. Nothing in it waits: a turn that is held while a workflow waits is lost for the whole process until Temporal
 // responds.
 func (d *driver) compute() []interp.Effect {
-	for !d.turns.AcquireWithin(d.in.Project, turnWait) {
+	place := d.turns.Enter(d.in.Project, d.taskSince)
+	defer place.Leave()
+	for !place.Wait(turnWait) {
 		d.yield()
 	}
-	defer d.turns.Release(d.in.Project)
 	defer d.computing.begin()()
 	effects := d.machine.Advance(workflow.Now(d.ctx))
 	d.takeRecords() // before the effects: values that leave the run are sent with the sensitive texts in them
@@ -287,6 +289,9 @@ func (d *driver) completeCall(e *effect) {
 func (d *driver) newTask() {
 	d.events += eventsPerTask
 	d.localCalls, d.localBytes, d.recordBytes, d.sentBytes, d.fuelMark = 0, 0, 0, 0, d.machine.Spent()
+	if !workflow.IsReplaying(d.ctx) { // else the tasks of the past are executed within the one that began first
+		d.taskSince = time.Now()
+	}
 }
 
 func (d *driver) forget(e *effect) {

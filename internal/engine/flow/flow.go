@@ -68,8 +68,9 @@ func (w *Workflow) Measure(timers Timers) *Workflow {
 // unlimited grants every turn.
 type unlimited struct{}
 
-func (unlimited) AcquireWithin(string, time.Duration) bool { return true }
-func (unlimited) Release(string)                           {}
+func (unlimited) Enter(string, time.Time) Place { return unlimited{} }
+func (unlimited) Wait(time.Duration) bool       { return true }
+func (unlimited) Leave()                        {}
 
 // Barrier implements BarrierActivity.
 func Barrier(context.Context) error { return nil }

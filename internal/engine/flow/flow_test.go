@@ -105,13 +105,15 @@ type testRun struct {
 // turns counts the turns in use. The environment runs one workflow goroutine at a time.
 type turns struct{ held, given atomic.Int64 }
 
-func (s *turns) AcquireWithin(string, time.Duration) bool {
+func (s *turns) Enter(string, time.Time) flow.Place {
 	s.held.Add(1)
 	s.given.Add(1)
-	return true
+	return s
 }
 
-func (s *turns) Release(string) { s.held.Add(-1) }
+func (s *turns) Wait(time.Duration) bool { return true }
+
+func (s *turns) Leave() { s.held.Add(-1) }
 
 type quiet struct{ log.Logger }
 

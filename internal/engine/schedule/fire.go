@@ -74,7 +74,7 @@ type Canceler interface {
 	Cancel(ctx context.Context, project, id, reason string) error
 }
 
-// Register adds the fire workflow to the worker of a project.
+// Register adds the fire workflow to a worker of [contract.FireQueue].
 func Register(r worker.Registry, events Publisher, state State, runs Canceler) {
 	r.RegisterWorkflowWithOptions(fire, workflow.RegisterOptions{Name: fireWorkflow})
 	a := activities{events, state, runs}

@@ -56,7 +56,8 @@ func note(t event.Timer, key string) string {
 	if *settings.CatchUp != *usual.CatchUp {
 		when += fmt.Sprintf(", caught up within %s", *settings.CatchUp)
 	}
-	text := fmt.Sprintf("workflow %s@%s of project %s: %s", t.Workflow, t.Version, t.Project, when)
+	text := fmt.Sprintf("workflow %s@%s of project %s: %s, by %s", t.Workflow, t.Version, t.Project, when,
+		contract.FireQueue)
 	if key != "" {
 		text += fmt.Sprintf(", sealed with key %q", key)
 	}
@@ -140,7 +141,7 @@ func desired(c change) client.Schedule {
 	return client.Schedule{
 		Spec: &spec,
 		Action: &client.ScheduleWorkflowAction{
-			ID: c.ID + "/fire", Workflow: fireWorkflow, TaskQueue: contract.TaskQueue(t.Project),
+			ID: c.ID + "/fire", Workflow: fireWorkflow, TaskQueue: contract.FireQueue,
 			Args: []any{Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version, Cron: t.Spec.Cron, Zone: when.Zone,
 				Waits: settings.Overlap != dsl.OverlapAllow}},
 		},

@@ -7,7 +7,7 @@
 // duplicate, and a pause of the workflow also applies to the clock.
 //
 //	r := schedule.New(schedule.Options{Client: manager.Client, Events: events, …})
-//	schedule.Register(worker, events, r, runs)   // on every worker of the project
+//	schedule.Register(worker, events, r, runs)   // on a worker of contract.FireQueue
 //	err := r.Start(ctx)
 //	r.Wake()                            // a workflow was published, paused or deleted
 //	err = r.Stop(ctx)
@@ -264,7 +264,7 @@ func (r *Reconciler) follow(ctx context.Context, c client.Client, t event.Timer)
 	}
 	due := last.EndedAt.Add(t.Spec.After)
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: fireID(t.Project, t.Workflow, last.ID), TaskQueue: contract.TaskQueue(t.Project),
+		ID: fireID(t.Project, t.Workflow, last.ID), TaskQueue: contract.FireQueue,
 		StartDelay:                               max(due.Sub(r.opts.Now()), 0),
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,

@@ -72,12 +72,13 @@ func TestPlan(t *testing.T) {
 func TestNoteStatesEverySetting(t *testing.T) {
 	t.Parallel()
 	plain := timer("w", event.TimerSpec{Cron: "0 3 * * *"})
-	require.Equal(t, `workflow orders/w@1.0.0 of project shop: cron "0 3 * * *" (UTC)`, note(plain, ""))
+	require.Equal(t, `workflow orders/w@1.0.0 of project shop: cron "0 3 * * *" (UTC), by signalbox.fires`,
+		note(plain, ""))
 	set := plain
 	set.Spec.Settings = event.TimerSettings{TimeZone: "Europe/Berlin", Overlap: dsl.OverlapSkip,
 		Jitter: new(30 * time.Second), CatchUp: new(time.Hour)}
 	require.Equal(t, `workflow orders/w@1.0.0 of project shop: cron "0 3 * * *" (Europe/Berlin), overlap: skip, `+
-		`jitter up to 30s, caught up within 1h0m0s`, note(set, ""))
+		`jitter up to 30s, caught up within 1h0m0s, by signalbox.fires`, note(set, ""))
 }
 
 func TestDesiredSchedule(t *testing.T) {

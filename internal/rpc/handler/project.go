@@ -140,7 +140,7 @@ func (h *Projects) message(ctx context.Context, p project.Project) *signalboxv1.
 			Runners: p.Settings.Runners, Images: p.Settings.Images,
 			ProgramLimits: programLimitsMessage(p.Settings.ProgramLimits),
 		},
-		Roles: roles,
+		Roles: roles, ParkTime: message.Timestamp(p.ParkedAt),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/sandbox/container/enginetest"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/proxy"
 )
 
 func options(socket string) container.Options {
@@ -73,7 +74,7 @@ func TestEngine(t *testing.T) {
 	socket := enginetest.Start(t)
 	for name, test := range map[string]func(*testing.T, string){
 		"programs": programs, "isolation": isolation, "bombs": bombs, "refusals": refusals, "cancellation": cancellation,
-		"cleanup": cleanup, "killed": killed, "volumes": volumes,
+		"cleanup": cleanup, "killed": killed, "volumes": volumes, "networks": networks, "guarded programs": guardedPrograms,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, socket) })
 		require.Empty(t, all(t, socket), name)
@@ -139,7 +140,7 @@ func refusals(t *testing.T, socket string) {
 		},
 		"the image docker.io/signalbox/test:2 cannot be pulled": func(p *container.Program) { p.Image = "signalbox/test:2" },
 		"is not in one of runner.containers.volumes":            func(p *container.Program) { p.Volumes = map[string]string{"/etc": "/etc"} },
-		"runner.containers.ports of the runner does not allow":  func(p *container.Program) { p.Ports = map[string]string{"80": "80"} },
+		"runner.containers.ports of the runner, or the network": func(p *container.Program) { p.Ports = map[string]string{"80": "80"} },
 		"has a zero byte":                func(p *container.Program) { p.Arguments = []string{"\x00"} },
 		"no such file or directory":      func(p *container.Program) { p.Entrypoint = []string{"/nothing"} },
 		"is not the name of a container": func(p *container.Program) { p.Name = "a b" },
@@ -217,17 +218,21 @@ func killed(t *testing.T, socket string) {
 	if testing.Short() {
 		rounds = 2
 	}
+	o := guarded(t, socket, nil) // its sockets are removed as well
 	for range rounds {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestProcessThatIsKilled$")
-		cmd.Env = append(os.Environ(), "SIGNALBOX_TEST_SOCKET="+socket)
+		cmd.Env = append(os.Environ(), "SIGNALBOX_TEST_SOCKET="+socket, "SIGNALBOX_TEST_SOCKET_FOLDER="+o.SocketFolder)
 		require.NoError(t, cmd.Start())
 		require.Eventually(t, func() bool { return len(all(t, socket)) > 0 }, time.Minute, time.Millisecond)
-		require.NoError(t, container.New(options(socket)).Sweep(t.Context()))
+		require.NoError(t, container.New(o).Sweep(t.Context()))
 		require.Len(t, all(t, socket), 1, "its process runs")
+		sockets, err := os.ReadDir(o.SocketFolder)
+		require.NoError(t, err)
+		require.Len(t, sockets, 1)
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 		require.Eventually(t, func() bool {
-			return container.New(options(socket)).Sweep(t.Context()) == nil && len(all(t, socket)) == 0
+			return container.New(o).Sweep(t.Context()) == nil && len(all(t, socket)) == 0
 		}, time.Minute, 20*time.Millisecond)
 	}
 }
@@ -237,6 +242,8 @@ func TestProcessThatIsKilled(t *testing.T) {
 	if socket == "" {
 		t.Skip("it is a part of the test of an engine")
 	}
-	_, err := run(t.Context(), container.New(options(socket)), shell(`trap '' TERM; while :; do sleep 1000; done`))
+	o := options(socket)
+	o.Network, o.SocketFolder, o.Proxy = "guarded", os.Getenv("SIGNALBOX_TEST_SOCKET_FOLDER"), proxy.New(proxy.Options{})
+	_, err := run(t.Context(), container.New(o), shell(`trap '' TERM; while :; do sleep 1000; done`))
 	require.NoError(t, err)
 }

@@ -5,7 +5,8 @@
 //	err = engine.Sweep(ctx)
 //
 // A container has no capabilities, cannot gain privileges, is never root, has a read-only file system with a folder in
-// memory at /tmp, and no network unless one is configured. Images, folders of the host and ports are refused unless the
+// memory at /tmp, and no network unless one is configured. A program whose containers have a guarded network begins its
+// main function with [handover.Begin]. Images, folders of the host and ports are refused unless the
 // options allow them; such an error is a [Refusal].
 //
 // A container is removed when its program ends, when its context ends, and by [Engine.Sweep] if the process that made
@@ -25,6 +26,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/proxy"
 )
 
 // Options configure an engine.
@@ -35,8 +37,13 @@ type Options struct {
 	Images []string
 	// MaxImage bounds the size of an image that is pulled, in bytes.
 	MaxImage int64
-	// Network is the network of containers; none, or the name of one of the engine.
+	// Network is the network of containers: none, guarded, which is a proxy for HTTP, or the name of one of the engine.
 	Network string
+	// Proxy serves the guarded networks of containers. nil: containers with one are not executed.
+	Proxy *proxy.Proxy
+	// SocketFolder has the sockets of containers with a guarded network. The engine finds it, and the file of this program,
+	// at the same paths. Empty: the folder for temporary files.
+	SocketFolder string
 	// Volumes are the folders of the host in which volumes may be.
 	Volumes []string
 	// Ports allows to publish ports.

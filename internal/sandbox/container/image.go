@@ -30,25 +30,31 @@ func (e *Engine) permitted(p Program) (string, error) {
 	return full, nil
 }
 
-// provide makes an image available by a policy.
-func (e *Engine) provide(ctx context.Context, name, policy string) error {
-	var found struct{ Size int64 }
+// command is the command line that an image has.
+type command struct{ Entrypoint, Cmd []string }
+
+// provide makes an image available by a policy, and returns its command line.
+func (e *Engine) provide(ctx context.Context, name, policy string) (command, error) {
+	var found struct {
+		Size   int64
+		Config command
+	}
 	inspect := func() error {
 		return e.call(ctx, http.MethodGet, "/images/"+name+"/json", nil, nil, &found)
 	}
 	err := inspect()
 	if missing := statusOf(err) == http.StatusNotFound; policy == PullAlways || missing && policy != PullNever {
 		if err := e.pull(ctx, name); err != nil {
-			return err
+			return command{}, err
 		}
 		err = inspect()
 	} else if missing {
-		return refuse("the container engine does not have the image %s, and pullPolicy is %s", name, policy)
+		return command{}, refuse("the container engine does not have the image %s, and pullPolicy is %s", name, policy)
 	}
 	if err == nil && found.Size > e.opts.MaxImage {
-		return tooLarge(name, e.opts.MaxImage)
+		return command{}, tooLarge(name, e.opts.MaxImage)
 	}
-	return err
+	return found.Config, err
 }
 
 func tooLarge(name string, limit int64) error {

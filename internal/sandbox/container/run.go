@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/sandbox/handover"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
@@ -83,12 +84,27 @@ func (e *Engine) run(ctx context.Context, p Program) (code int, err error) {
 	if p.Name != "" && !containerName.MatchString(p.Name) {
 		return 0, refuse("%.200q is not the name of a container", p.Name)
 	}
-	settings, err := e.settings(ctx, name, p)
+	limits := e.opts.Limits.Within(p.Limits)
+	var g *guard
+	if e.network(p) == networkGuarded {
+		if g, err = e.newGuard(limits); err != nil {
+			return 0, err
+		}
+		defer g.close()
+	}
+	settings, err := e.settings(ctx, name, p, limits, g)
 	if err != nil {
 		return 0, err
 	}
-	if err := e.provide(ctx, name, p.Pull); err != nil {
+	image, err := e.provide(ctx, name, p.Pull)
+	if err != nil {
 		return 0, err
+	}
+	if g != nil {
+		settings["Entrypoint"] = []string{handoverProgram, handoverSocket}
+		if settings["Cmd"], err = g.command(p, image); err != nil {
+			return 0, err
+		}
 	}
 	id, err := e.create(ctx, p.Name, settings)
 	if err != nil {
@@ -99,7 +115,7 @@ func (e *Engine) run(ctx context.Context, p Program) (code int, err error) {
 			err = cleanup
 		}
 	}()
-	return e.execute(ctx, id, p)
+	return e.execute(ctx, id, p, g)
 }
 
 // create creates a container. The engine completes the request even if ctx ends in the meantime, so that it is awaited.
@@ -123,7 +139,7 @@ func (e *Engine) create(ctx context.Context, name string, settings any) (string,
 }
 
 // execute starts a container, and waits for its end.
-func (e *Engine) execute(ctx context.Context, id string, p Program) (int, error) {
+func (e *Engine) execute(ctx context.Context, id string, p Program, g *guard) (int, error) {
 	connection, stream, err := e.attach(ctx, id)
 	if statusOf(err) == http.StatusConflict {
 		return 0, refuse("%v", err) // Podman prepares the container now
@@ -140,6 +156,7 @@ func (e *Engine) execute(ctx context.Context, id string, p Program) (int, error)
 		}
 		return 0, err
 	}
+	g.serve(ctx)
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -149,6 +166,8 @@ func (e *Engine) execute(ctx context.Context, id string, p Program) (int, error)
 	err = demultiplex(stream, p.Output)
 	_ = connection.Close() // it ends the writer
 	<-written
+	_, stderr := p.Output.Text()
+	unprepared := g.ended(stderr)
 	if err != nil && ctx.Err() == nil {
 		return 0, fmt.Errorf("reading the output of the container: %w", err)
 	}
@@ -163,7 +182,7 @@ func (e *Engine) execute(ctx context.Context, id string, p Program) (int, error)
 	if inspected.State.OOMKilled && ended.StatusCode != 0 {
 		return 0, ErrMemory
 	}
-	return ended.StatusCode, nil
+	return ended.StatusCode, unprepared
 }
 
 // attach returns a connection to the streams of a container, and its reader.
@@ -241,12 +260,13 @@ func (e *Engine) remove(ctx context.Context, id string) error {
 }
 
 // settings returns the request that creates a container.
-func (e *Engine) settings(ctx context.Context, image string, p Program) (map[string]any, error) {
-	limits := e.opts.Limits.Within(p.Limits)
-	network := e.opts.Network
-	if p.Limits.Network != "" && p.Limits.Network != limit.Host {
-		network = networkNone // the engine has no other network through which nothing is reached directly
+func (e *Engine) settings(ctx context.Context, image string, p Program, limits limit.Limits,
+	g *guard) (map[string]any, error) {
+	network, environment := e.network(p), map[string]string{}
+	if g != nil {
+		network, environment = networkNone, handover.Variables()
 	}
+	maps.Copy(environment, p.Environment)
 	binds, err := e.binds(p.Volumes)
 	if err != nil {
 		return nil, err
@@ -255,9 +275,9 @@ func (e *Engine) settings(ctx context.Context, image string, p Program) (map[str
 	if err != nil {
 		return nil, err
 	}
-	variables := make([]string, 0, len(p.Environment))
-	for _, name := range slices.Sorted(maps.Keys(p.Environment)) {
-		variables = append(variables, name+"="+p.Environment[name])
+	variables := make([]string, 0, len(environment))
+	for _, name := range slices.Sorted(maps.Keys(environment)) {
+		variables = append(variables, name+"="+environment[name])
 	}
 	if text := strings.Join(slices.Concat(variables, p.Entrypoint, p.Arguments), ""); strings.Contains(text, "\x00") {
 		return nil, refuse("an argument, a variable or the code has a zero byte")
@@ -270,11 +290,11 @@ func (e *Engine) settings(ctx context.Context, image string, p Program) (map[str
 		"AttachStdin": true, "AttachStdout": true, "AttachStderr": true, "OpenStdin": true, "StdinOnce": true,
 		"ExposedPorts": exposed, "NetworkDisabled": network == networkNone,
 		"HostConfig": map[string]any{
-			"NetworkMode": network, "Binds": binds, "PortBindings": published, "ReadonlyRootfs": true,
+			"NetworkMode": network, "Binds": binds, "Mounts": g.mounts(), "PortBindings": published, "ReadonlyRootfs": true,
 			"Tmpfs":   map[string]string{"/tmp": "rw,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(limits.Disk, 10)},
 			"CapDrop": []string{"ALL"}, "SecurityOpt": []string{"no-new-privileges"}, "IpcMode": "private",
 			"Memory": limits.Memory, "MemorySwap": limits.Memory, "PidsLimit": limits.Processes,
-			"NanoCpus": int64(limits.Processors * float64(time.Second)), "ShmSize": sharedBytes,
+			"NanoCpus": int64(limits.Processors * float64(time.Second)), "CpuShares": cpuShares, "ShmSize": sharedBytes,
 			"Ulimits":   []any{bound("core", 0), bound("nofile", openFiles), bound("fsize", limits.Disk)},
 			"LogConfig": map[string]any{"Type": "none"},
 		},
@@ -286,9 +306,10 @@ func (e *Engine) settings(ctx context.Context, image string, p Program) (map[str
 }
 
 const (
-	networkNone = "none"
 	// sharedBytes bounds /dev/shm.
 	sharedBytes = 8 << 20
+	// cpuShares is a tenth of the usual weight among the groups of the host, so that other processes compute first.
+	cpuShares = 102
 	// openFiles bounds the open files of each process.
 	openFiles = 1024
 )

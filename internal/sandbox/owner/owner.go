@@ -3,11 +3,16 @@
 //	name := owner.Name()
 //	// when another process starts
 //	if owner.Gone(name) { remove what carries it }
+//
+// What belongs to one program has a unique name with that of this process in it, see [Unique] and [Left].
 package owner
 
 import (
 	"bytes"
+	"crypto/rand"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,6 +25,25 @@ func Name() string { return nameOf(strconv.Itoa(os.Getpid())) }
 func Gone(name string) bool {
 	pid, _, _ := strings.Cut(name, "-")
 	return nameOf(pid) != name
+}
+
+// prefix begins the unique names. The name of the process that made them follows, and what makes it unique.
+const prefix = "signalbox-program-"
+
+// Unique returns a name for what belongs to one program of this process.
+func Unique() string { return prefix + Name() + "-" + rand.Text() }
+
+// IsLeft reports whether the process that made a unique name has ended. Other names are not left.
+func IsLeft(name string) bool {
+	name, is := strings.CutPrefix(name, prefix)
+	last := strings.LastIndexByte(name, '-')
+	return is && last > 0 && Gone(name[:last])
+}
+
+// Left returns the paths in a folder whose names are left.
+func Left(folder string) []string {
+	found, _ := filepath.Glob(filepath.Join(folder, prefix+"*")) // the pattern is valid
+	return slices.DeleteFunc(found, func(path string) bool { return !IsLeft(filepath.Base(path)) })
 }
 
 // nameOf returns the name of a process; without a time for one that has ended.

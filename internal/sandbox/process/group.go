@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/owner"
 )
 
 const (
@@ -25,6 +26,9 @@ const (
 	ownProcesses = 2
 	// period is the period of the bound of processor time, in microseconds.
 	period = 100_000
+	// weight and shares are those of commands among other groups and processes, in version 2 and in version 1: a tenth of
+	// the usual ones. The priority of a process counts among those of its own group only.
+	weight, shares = 10, 102
 	// groupMode is the mode of the folders of control groups.
 	groupMode = 0o755
 	// removedWithin is how long the processes of a control group may take to end after they were killed.
@@ -80,7 +84,7 @@ func openGroups() (*groups, error) {
 	}
 	g.removeLeft()
 	// The attempt shows whether this process may make groups.
-	attempt, err := g.make(newName(), limit.Limits{Memory: 1 << 30, Processes: 1, Processors: 1})
+	attempt, err := g.make(owner.Unique(), limit.Limits{Memory: 1 << 30, Processes: 1, Processors: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +183,7 @@ func write(path, text string) error {
 // removeLeft removes the groups of commands of processes that have ended, with the processes in them.
 func (g *groups) removeLeft() {
 	for _, folder := range g.all() {
-		for _, path := range left(folder) {
+		for _, path := range owner.Left(folder) {
 			(&group{folders: []string{path}}).remove()
 		}
 	}
@@ -211,13 +215,14 @@ func (g *groups) make(name string, o limit.Limits) (*group, error) {
 	settings := map[string][][2]string{
 		"memory": {{"memory.max", text(o.Memory)}, {"memory.swap.max", "0"}, {"memory.oom.group", "1"}},
 		"pids":   {{"pids.max", text(o.Processes + ownProcesses)}},
-		"cpu":    {{"cpu.max", fmt.Sprintf("%d %d", quota, period)}},
+		"cpu":    {{"cpu.max", fmt.Sprintf("%d %d", quota, period)}, {"cpu.weight", text(weight)}},
 	}
 	if !g.unified {
 		settings["memory"] = [][2]string{
 			{"memory.limit_in_bytes", text(o.Memory)}, {"memory.memsw.limit_in_bytes", text(o.Memory)},
 		}
-		settings["cpu"] = [][2]string{{"cpu.cfs_period_us", text(period)}, {"cpu.cfs_quota_us", text(quota)}}
+		settings["cpu"] = [][2]string{{"cpu.cfs_period_us", text(period)}, {"cpu.cfs_quota_us", text(quota)},
+			{"cpu.shares", text(shares)}}
 	}
 	for controller, list := range settings {
 		for _, setting := range list {

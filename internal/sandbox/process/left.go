@@ -4,10 +4,8 @@ package process
 
 import (
 	"bytes"
-	"crypto/rand"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,36 +14,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/sandbox/owner"
 )
 
-const (
-	// leftPrefix begins the names of commands, of their control groups and of their folders. The name of the process that
-	// made them follows, and what makes it unique.
-	leftPrefix = "signalbox-program-"
-	// marker is a variable of bubblewrap, and of commands without isolation: the name of the command.
-	marker = "SIGNALBOX_PROGRAM"
-)
-
-// newName returns a name for a command of this process.
-func newName() string {
-	return leftPrefix + owner.Name() + "-" + rand.Text()
-}
-
-// isLeft reports whether the process that made a name has ended.
-func isLeft(name string) bool {
-	name, is := strings.CutPrefix(name, leftPrefix)
-	last := strings.LastIndexByte(name, '-')
-	return is && last > 0 && owner.Gone(name[:last])
-}
-
-// left returns the paths in a folder that processes have left.
-func left(folder string) []string {
-	found, _ := filepath.Glob(filepath.Join(folder, leftPrefix+"*")) // the pattern is valid
-	return slices.DeleteFunc(found, func(path string) bool { return !isLeft(filepath.Base(path)) })
-}
+// marker is a variable of bubblewrap, and of commands without isolation: the name of the command.
+const marker = "SIGNALBOX_PROGRAM"
 
 // removeLeft kills the commands whose process has ended, and removes their folders.
 func removeLeft() {
-	killMarked(isLeft)
-	for _, folder := range left(os.TempDir()) {
+	killMarked(owner.IsLeft)
+	for _, folder := range owner.Left(os.TempDir()) {
 		_ = os.RemoveAll(folder) // it belongs to another user, or the next process tries again
 	}
 }

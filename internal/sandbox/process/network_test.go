@@ -2,25 +2,24 @@ package process_test
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/netguard"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/handover"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/proxy"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/proxy/proxytest"
 )
 
 func TestMain(m *testing.M) {
-	process.PrepareNetwork()
+	handover.Begin()
 	os.Exit(m.Run())
 }
 
@@ -52,54 +51,30 @@ if len(sys.argv) > 2:
 // A program with a guarded network reaches what the guard permits, through the proxy, and nothing directly.
 func TestGuardedNetwork(t *testing.T) {
 	t.Parallel()
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "answer to "+r.Method+" "+r.URL.Path)
-	}))
-	t.Cleanup(site.Close)
-	echo, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = echo.Close() })
-	go func() {
-		for {
-			c, err := echo.Accept()
-			if err != nil {
-				return
-			}
-			text, _ := io.ReadAll(c)
-			_, _ = c.Write([]byte("echo " + string(text)))
-			_ = c.Close()
-		}
-	}()
-	platform, err := net.Listen("tcp", "127.0.0.1:0") // as Temporal and Redis
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = platform.Close() })
-	_, port, err := net.SplitHostPort(platform.Addr().String())
-	require.NoError(t, err)
-
-	guarded := func(networks ...netip.Prefix) *process.Sandbox {
+	servers := proxytest.Start(t)
+	guarded := func(p *proxy.Proxy) *process.Sandbox {
 		o := options(process.Bubblewrap)
-		o.Limits.Network = limit.Guarded
-		o.Proxy = proxy.New(proxy.Options{Guard: netguard.New(networks), Refused: []string{"localhost:" + port}})
+		o.Limits.Network, o.Proxy = limit.Guarded, p
 		return newSandbox(t, o)
 	}
-	open, closed := guarded(netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")), guarded()
-	address := strings.TrimPrefix(site.URL, "http://")
-	host, sitePort, err := net.SplitHostPort(address)
+	open, closed := guarded(servers.Open), guarded(servers.Closed)
+	site, port := "http://"+servers.Site, proxytest.Port(t, servers.Platform)
+	host, sitePort, err := net.SplitHostPort(servers.Site)
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		sandbox *process.Sandbox
 		program process.Program
 		printed string // a part
 	}{
-		"permitted":                  {open, withoutExceptions(python(fetch, site.URL+"/a")), "answer to GET /a"},
+		"permitted":                  {open, withoutExceptions(python(fetch, site+"/a")), "answer to GET /a"},
 		"permitted by name":          {open, withoutExceptions(python(fetch, "http://localhost:"+sitePort+"/b")), "answer to GET /b"},
-		"tunnel":                     {open, python(connect, echo.Addr().String(), "hello"), "echo hello"},
+		"tunnel":                     {open, python(connect, servers.Echo, "hello"), "echo hello"},
 		"directly":                   {open, python(direct, host, sitePort), "Connection refused"},
 		"directly outside":           {open, python(direct, "1.1.1.1", "80"), "unreachable"},
 		"a name directly":            {open, python(direct, "example.com", "80"), "resol"},
-		"Temporal":                   {open, withoutExceptions(python(fetch, "http://"+platform.Addr().String())), "403 the proxy of the runner refuses the connection"},
+		"Temporal":                   {open, withoutExceptions(python(fetch, "http://"+servers.Platform)), "403 the proxy of the runner refuses the connection"},
 		"Temporal by a tunnel":       {open, python(connect, "localhost:"+port), "403 Forbidden"},
-		"private":                    {closed, withoutExceptions(python(fetch, site.URL)), "403 the proxy of the runner refuses the connection: the address 127.0.0.1 is not public"},
+		"private":                    {closed, withoutExceptions(python(fetch, site)), "403 the proxy of the runner refuses the connection: the address 127.0.0.1 is not public"},
 		"private by name":            {closed, python(connect, "localhost:"+sitePort), "403 Forbidden"},
 		"metadata":                   {closed, python(fetch, "http://169.254.169.254/latest/meta-data/"), "the address 169.254.169.254 is not public"},
 		"metadata by a tunnel":       {closed, python(connect, "169.254.169.254:80"), "403 Forbidden"},

@@ -21,7 +21,7 @@
 //
 // A command has no network, that of the host, or a guarded one: a network namespace in which only a proxy for HTTP
 // answers, which this process serves. A program that uses a guarded network begins its main function with
-// [PrepareNetwork].
+// [handover.Begin].
 //
 // # End
 //
@@ -50,8 +50,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/signalbox-dev/signalbox/internal/sandbox/handover"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/limit"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/owner"
 )
 
 const (
@@ -161,7 +163,7 @@ func (s *Sandbox) Run(ctx context.Context, p Program) (int, error) {
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
 	}
-	x := &execution{sandbox: s, program: p, limits: s.opts.Limits.Within(p.Limits), name: newName()}
+	x := &execution{sandbox: s, program: p, limits: s.opts.Limits.Within(p.Limits), name: owner.Unique()}
 	defer x.close()
 	if err := x.prepare(ctx); err != nil {
 		return 0, fmt.Errorf("preparing the isolation of a program: %w", err)
@@ -206,7 +208,7 @@ func (x *execution) prepare(ctx context.Context) (err error) {
 		return errors.New("this sandbox has no proxy for a guarded network")
 	}
 	if guarded {
-		maps.Copy(environment, proxyVariables())
+		maps.Copy(environment, handover.Variables())
 	}
 	maps.Copy(environment, x.program.Environment)
 	if s.opts.Isolation == None {

@@ -31,8 +31,5 @@ func (*Sandbox) Has(string) bool { return false }
 // Try returns an error.
 func (*Sandbox) Try(context.Context, ...string) error { return errSystem }
 
-// PrepareNetwork returns at once.
-func PrepareNetwork() {}
-
 // Run returns an error.
 func (*Sandbox) Run(context.Context, Program) (int, error) { return 0, errSystem }

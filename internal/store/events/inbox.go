@@ -10,10 +10,16 @@ import (
 )
 
 // Intake stores events. It is safe for concurrent use.
-type Intake struct{ db *sqldb.DB }
+type Intake struct {
+	db *sqldb.DB
+	// active records activity in a project, before work is inserted.
+	active func(ctx context.Context, project string) error
+}
 
 // newIntake returns a store on an open database.
-func newIntake(db *sqldb.DB) *Intake { return &Intake{db: db} }
+func newIntake(db *sqldb.DB, active func(ctx context.Context, project string) error) *Intake {
+	return &Intake{db: db, active: active}
+}
 
 // Inbox is a project's row of inboxes.
 type Inbox struct {

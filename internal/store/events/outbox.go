@@ -57,6 +57,9 @@ func (s *Outbox) Backlog(ctx context.Context) (b event.Unpublished, err error) {
 // Move implements [outbox.Store].
 func (s *Outbox) Move(ctx context.Context, project string, limit int,
 	complete func(event.Event) event.Event) (moved int, wake bool, err error) {
+	if err := s.inbox.active(ctx, project); err != nil {
+		return 0, false, err
+	}
 	err = s.db.Write(ctx, "publish events", func(ctx context.Context, c sqldb.Conn) error {
 		moved, wake = 0, false
 		list, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(outboxFields)+` FROM event_outbox

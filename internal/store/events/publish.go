@@ -18,6 +18,9 @@ func (s *Intake) Publish(ctx context.Context, project string,
 	if err := Storable(list); err != nil {
 		return nil, false, err
 	}
+	if err := s.active(ctx, project); err != nil {
+		return nil, false, err
+	}
 	err = s.db.Write(ctx, "publish events", func(ctx context.Context, c sqldb.Conn) (err error) {
 		accepted, wake, err = s.Add(ctx, c, project, list)
 		return err

@@ -116,6 +116,9 @@ WHERE project = $1 AND position = $2
 func (s *Deliveries) Redeliver(
 	ctx context.Context, project string, position int64, ids []string, at time.Time, e audit.Entry,
 ) (changed []event.Delivery, err error) {
+	if err := s.events.active(ctx, project); err != nil {
+		return nil, err
+	}
 	err = s.db.Write(ctx, "redeliver event", func(ctx context.Context, c sqldb.Conn) error {
 		r := redelivery{store: s, project: project, at: at}
 		// This blocks the claims of the project; a project without a dispatcher has no deliveries.

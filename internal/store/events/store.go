@@ -1,6 +1,8 @@
 package events
 
 import (
+	"context"
+
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -27,9 +29,10 @@ var (
 	_ event.TimerStore  = (*Store)(nil)
 )
 
-// New returns a store on an open database. Package store migrates its schema.
-func New(db *sqldb.DB) *Store {
-	in := newIntake(db)
+// New returns a store on an open database. Package store migrates its schema. active records activity in a project,
+// before events or deliveries are written that its dispatcher has to process.
+func New(db *sqldb.DB, active func(ctx context.Context, project string) error) *Store {
+	in := newIntake(db, active)
 	wants := newInterests(db, in)
 	return &Store{events: in, interests: wants, deliveries: newDeliveries(db, in, wants), db: db}
 }

@@ -269,5 +269,11 @@ func fixtures() map[int64]fixture {
 			`SELECT kinds FROM run_terms WHERE run_id = 'r1' AND term = 'order'`: "3",
 			`SELECT name FROM workflow_tasks WHERE workflow = 'a/order'`:         "pay",
 		},
+	}, 10: {
+		insert: []string{`UPDATE projects SET active_at = 70, parked_at = 71 WHERE name = 'shop'`},
+		want: map[string]string{
+			`SELECT parked_at - active_at FROM projects WHERE name = 'shop'`:                                              "1",
+			`SELECT CASE WHEN parked_at IS NULL AND active_at = 0 THEN 'served' END FROM projects WHERE name = 'default'`: "served",
+		},
 	}}
 }

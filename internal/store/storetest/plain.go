@@ -64,6 +64,7 @@ var (
 // Open opens a store as [store.Open] does.
 func Open(ctx context.Context, t testing.TB, o store.Options) (*Plain, error) {
 	t.Helper()
+	o.RecordEvery = time.Nanosecond // each activity
 	s, err := store.Open(ctx, o)
 	if err != nil {
 		return nil, err

@@ -31,8 +31,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/start"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/activity"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -58,6 +60,8 @@ type Store interface {
 	Quotas() *store.Quotas
 	reports
 	Ping(ctx context.Context) error
+	Activity() *activity.Projects
+	Database() *sqldb.DB
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
 
@@ -142,6 +146,9 @@ func cases() []test {
 		{"projects", testProjects},
 		{"search", testSearch},
 		{"update a project", testUpdateProject},
+		{"parking", testParking},
+		{"parked projects with events", testParkedProjectsWithWork},
+		{"parking at once", testParkingAtOnce},
 		{"drafts", testDrafts},
 		{"publish", testPublish},
 		{"resources", testResources},

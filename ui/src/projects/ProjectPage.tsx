@@ -92,6 +92,10 @@ export function ProjectPage() {
               ],
               ['Created', <Time key="t" at={milliseconds(project.createTime)} />],
               [
+                'Parked since',
+                project.parkTime === undefined ? 'not parked' : <Time key="p" at={milliseconds(project.parkTime)} />,
+              ],
+              [
                 'Steps of one run at most',
                 project.settings === undefined
                   ? 'unknown'

@@ -128,7 +128,8 @@ func image(t testing.TB, shell string) io.Reader {
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "bin/busybox", Mode: program, Size: int64(len(binary))}))
 	_, err = w.Write(binary)
 	require.NoError(t, err)
-	for _, name := range []string{"sh", "cat", "echo", "sleep", "id", "ls", "dd", "grep", "touch", "head"} {
+	for _, name := range []string{"sh", "cat", "echo", "sleep", "id", "ls", "dd", "grep", "touch", "head", "nc",
+		"tr", "unshare", "env", "mkfifo"} {
 		require.NoError(t, w.WriteHeader(&tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox"}))
 	}
 	require.NoError(t, w.Close())

@@ -318,13 +318,14 @@ export const ConnectionStatisticsSchema: GenMessage<ConnectionStatistics> = /*@_
   messageDesc(file_signalbox_v1_system, 4);
 
 /**
- * WorkerSet contains the workers of a server for one project.
+ * WorkerSet contains the workers of a server for one project, or for all.
  *
  * @generated from message signalbox.v1.WorkerSet
  */
 export type WorkerSet = Message<"signalbox.v1.WorkerSet"> & {
   /**
-   * The project's name, or "handed-over calls" for the worker set that waits for calls that were handed over.
+   * The project's name, "handed-over calls" for the worker set that waits for calls that were handed over, or "fires of
+   * schedules" for the one that all projects share.
    *
    * @generated from field: string name = 1;
    */
