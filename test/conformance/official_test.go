@@ -14,6 +14,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -188,6 +189,26 @@ func officialExamples(t *testing.T) map[string]string {
 	return examples
 }
 
+// warmUp publishes an event that no run takes, and waits until it is matched: then the dispatcher of the project is open,
+// and has published that it is, which an example that takes any event would take.
+func (s *stack) warmUp(t *testing.T, project string) {
+	t.Helper()
+	published, err := s.Events.PublishEvents(t.Context(), connect.NewRequest(&signalboxv1.PublishEventsRequest{Project: project,
+		Events: []*signalboxv1.CloudEvent{{Id: "first", Source: publishers, Type: "com.example.first"}}}))
+	require.NoError(t, err)
+	platform.Eventually(t, platform.Patience, func() string {
+		got, err := s.Events.GetEvent(t.Context(), connect.NewRequest(&signalboxv1.GetEventRequest{
+			Project: project, Position: published.Msg.GetAccepted()[0].GetPosition()}))
+		if err != nil {
+			return err.Error()
+		}
+		if status := got.Msg.GetEvent().GetStatus(); status != "unmatched" {
+			return "the event is " + status
+		}
+		return ""
+	})
+}
+
 // usesEvents matches documents that take or emit events.
 var usesEvents = regexp.MustCompile(`(?m)^\s+(- )?(listen|emit|on|schedule):`)
 
@@ -214,6 +235,7 @@ func (s *stack) example(t *testing.T, name, source string, belongs func(agreemen
 		if err != nil {
 			return fmt.Errorf("create the project: %w", err)
 		}
+		s.warmUp(t, project)
 	}
 	sources := []string{source}
 	if name == "run-subflow" {
@@ -276,7 +298,7 @@ func (s *stack) play(ctx context.Context, t *testing.T, project string, doc *dsl
 		if run != nil {
 			read(func() bool { return run.GetWaitingKind() == "event" })
 		}
-		event.Id = fmt.Sprint("e", i)
+		event.Id, event.Time = fmt.Sprint("e", i), timestamppb.Now() // a test adds a time to an event without one
 		if event.Source == "" {
 			event.Source = publishers
 		}
