@@ -27,6 +27,11 @@ func all() []field {
 	}
 }
 
+const (
+	days, weekdays       = 2, 4 // among all fields
+	sunday, secondSunday = 0, 7 // among the days of the week
+)
+
 // Expression holds the values that each field of a cron expression allows, as one bit for each value. Sunday is 0.
 type Expression struct{ Minutes, Hours, Days, Months, Weekdays uint64 }
 
@@ -65,7 +70,6 @@ func Parse(text string) (Expression, error) {
 		}
 		allowed[i] = values
 	}
-	const days, weekdays, sunday, secondSunday = 2, 4, 0, 7
 	if !strings.HasPrefix(parts[days], "*") && !strings.HasPrefix(parts[weekdays], "*") {
 		return Expression{}, errors.New("cron programs disagree on what a day of the month together with a day of the week " +
 			"means; leave one of them *")
@@ -82,14 +86,13 @@ func Parse(text string) (Expression, error) {
 
 // String returns the expression as lists of numbers, in which Sunday is 0.
 func (e Expression) String() string {
-	texts := make([]string, 0, 5)
-	for _, f := range []struct {
-		allowed   uint64
-		low, high int
-	}{{e.Minutes, 0, 59}, {e.Hours, 0, 23}, {e.Days, 1, 31}, {e.Months, 1, 12}, {e.Weekdays, 0, 6}} {
+	fields, texts := all(), []string{}
+	fields[weekdays].high = secondSunday - 1
+	for i, allowed := range []uint64{e.Minutes, e.Hours, e.Days, e.Months, e.Weekdays} {
+		f := fields[i]
 		var list []string
 		for n := f.low; n <= f.high; n++ {
-			if has(f.allowed, n) {
+			if has(allowed, n) {
 				list = append(list, strconv.Itoa(n))
 			}
 		}
