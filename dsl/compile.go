@@ -264,39 +264,38 @@ func (p *parser) mapping(v value, what string, vars []string) *Template {
 	return nil
 }
 
-// input reads the input of a workflow or a task. Its schema may have an endpoint that only a run knows where late are
-// the variables of its expressions.
-func (p *parser) input(v value, vars, late []string) *Input {
+// input reads the input of a workflow or a task. late: its schema may have an endpoint that only a run knows.
+func (p *parser) input(v value, vars []string, late bool) *Input {
 	in := &Input{}
 	p.object(v, "input", fields{
-		{"schema", false, func(v value) { in.Schema = p.schema(v, late) }},
+		{"schema", false, func(v value) { in.Schema = p.schema(v, vars, late) }},
 		{"from", false, func(v value) { in.From = p.mapping(v, "input.from", vars) }},
 	})
 	return in
 }
 
 // output is as input.
-func (p *parser) output(v value, vars, late []string) *Output {
+func (p *parser) output(v value, vars []string, late bool) *Output {
 	out := &Output{}
 	p.object(v, "output", fields{
-		{"schema", false, func(v value) { out.Schema = p.schema(v, late) }},
+		{"schema", false, func(v value) { out.Schema = p.schema(v, vars, late) }},
 		{"as", false, func(v value) { out.As = p.mapping(v, "output.as", vars) }},
 	})
 	return out
 }
 
 // export is as input.
-func (p *parser) export(v value, vars, late []string) *Export {
+func (p *parser) export(v value, vars []string, late bool) *Export {
 	out := &Export{}
 	p.object(v, "export", fields{
-		{"schema", false, func(v value) { out.Schema = p.schema(v, late) }},
+		{"schema", false, func(v value) { out.Schema = p.schema(v, vars, late) }},
 		{"as", false, func(v value) { out.As = p.mapping(v, "export.as", vars) }},
 	})
 	return out
 }
 
-// schema reads a schema. late are the variables of an endpoint that only a run knows; nil where it must be literal.
-func (p *parser) schema(v value, late []string) *Schema {
+// schema reads a schema. late: it may have an endpoint that only a run knows, whose expressions have the variables.
+func (p *parser) schema(v value, vars []string, late bool) *Schema {
 	var out *Schema
 	p.object(v, "a schema", fields{
 		{"format", false, func(v value) {
@@ -308,8 +307,8 @@ func (p *parser) schema(v value, late []string) *Schema {
 			out = p.compileSchema(v, v)
 		}},
 		{"resource", false, func(v value) {
-			if late != nil {
-				if source := p.runtimeResource(v, "a resource", late); source != nil {
+			if late {
+				if source := p.runtimeResource(v, "a resource", vars); source != nil {
 					out = &Schema{Source: source}
 					return
 				}

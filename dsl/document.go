@@ -37,11 +37,11 @@ func (p *parser) document(root value) *Document {
 	var settings scheduleSettings
 	p.object(root, "the document", fields{
 		{"document", true, func(v value) { settings = p.header(v, d) }},
-		{"input", false, func(v value) { d.Input = p.input(v, base.at(slotWorkflowInput), nil) }},
+		{"input", false, func(v value) { d.Input = p.input(v, base.at(slotWorkflowInput), false) }},
 		{"use", false, func(v value) { d.Extensions = p.extensions(v) }},
 		{"do", true, func(v value) { d.Do = p.taskList(v, base) }},
 		{"timeout", false, func(v value) { d.Timeout = p.timeout(v, base.at(slotWorkflowInput)) }},
-		{"output", false, func(v value) { d.Output = p.output(v, base.at(slotWorkflowOutput), nil) }},
+		{"output", false, func(v value) { d.Output = p.output(v, base.at(slotWorkflowOutput), false) }},
 		{"schedule", false, func(v value) { d.Schedule = p.schedule(v) }},
 		{"evaluate", false, func(value) {}},
 	})

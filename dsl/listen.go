@@ -327,8 +327,8 @@ func (p *parser) iterator(v value, c taskContext) *Iterator {
 		{"item", false, func(value) {}},
 		{"at", false, func(value) {}},
 		{"do", false, func(v value) { out.Tasks = p.taskList(v, inner) }},
-		{"output", false, func(v value) { out.Output = p.output(v, inner.at(slotTaskOutput), nil) }},
-		{"export", false, func(v value) { out.Export = p.export(v, inner.at(slotTaskExport), nil) }},
+		{"output", false, func(v value) { out.Output = p.output(v, inner.at(slotTaskOutput), false) }},
+		{"export", false, func(v value) { out.Export = p.export(v, inner.at(slotTaskExport), false) }},
 	})
 	return out
 }

@@ -210,18 +210,9 @@ func (p *parser) baseProperties(t *Task, v value, c taskContext) {
 		}
 	}
 	read("if", func(v value) { t.If = p.expr(v, "if", c.scope.at(slotTask)) })
-	read("input", func(v value) {
-		vars := c.scope.at(slotTaskInput)
-		t.Input = p.input(v, vars, vars)
-	})
-	read("output", func(v value) {
-		vars := c.scope.at(slotTaskOutput)
-		t.Output = p.output(v, vars, vars)
-	})
-	read("export", func(v value) {
-		vars := c.scope.at(slotTaskExport)
-		t.Export = p.export(v, vars, vars)
-	})
+	read("input", func(v value) { t.Input = p.input(v, c.scope.at(slotTaskInput), true) })
+	read("output", func(v value) { t.Output = p.output(v, c.scope.at(slotTaskOutput), true) })
+	read("export", func(v value) { t.Export = p.export(v, c.scope.at(slotTaskExport), true) })
 	read("timeout", func(v value) { t.Timeout = p.timeout(v, c.scope.at(slotTask)) })
 	read("then", func(v value) { t.Then = p.flow(v, c) })
 	read("metadata", func(metadata value) {
