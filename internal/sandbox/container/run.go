@@ -294,7 +294,7 @@ func (e *Engine) settings(ctx context.Context, image string, p Program, limits l
 			"Tmpfs":   map[string]string{"/tmp": "rw,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(limits.Disk, 10)},
 			"CapDrop": []string{"ALL"}, "SecurityOpt": []string{"no-new-privileges"}, "IpcMode": "private",
 			"Memory": limits.Memory, "MemorySwap": limits.Memory, "PidsLimit": limits.Processes,
-			"NanoCpus": int64(limits.Processors * float64(time.Second)), "CpuShares": cpuShares, "ShmSize": sharedBytes,
+			"NanoCpus": int64(limits.Processors * float64(time.Second)), "CpuShares": limit.Shares, "ShmSize": sharedBytes,
 			"Ulimits":   []any{bound("core", 0), bound("nofile", openFiles), bound("fsize", limits.Disk)},
 			"LogConfig": map[string]any{"Type": "none"},
 		},
@@ -308,8 +308,6 @@ func (e *Engine) settings(ctx context.Context, image string, p Program, limits l
 const (
 	// sharedBytes bounds /dev/shm.
 	sharedBytes = 8 << 20
-	// cpuShares is a tenth of the usual weight among the groups of the host, so that other processes compute first.
-	cpuShares = 102
 	// openFiles bounds the open files of each process.
 	openFiles = 1024
 )

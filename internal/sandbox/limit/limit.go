@@ -7,6 +7,11 @@ import (
 	"time"
 )
 
+// Weight and Shares are the weight of a program among the groups of the host, in version 2 and in version 1 of control
+// groups: a tenth of the usual one, so that other processes compute first. The priority of a process counts among those
+// of its own group only.
+const Weight, Shares = 10, 102
+
 // Limits bound one program. The zero value of a field is no limit.
 type Limits struct {
 	// Memory bounds the memory of all processes of a program together, in bytes.

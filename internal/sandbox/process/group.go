@@ -26,9 +26,6 @@ const (
 	ownProcesses = 2
 	// period is the period of the bound of processor time, in microseconds.
 	period = 100_000
-	// weight and shares are those of commands among other groups and processes, in version 2 and in version 1: a tenth of
-	// the usual ones. The priority of a process counts among those of its own group only.
-	weight, shares = 10, 102
 	// groupMode is the mode of the folders of control groups.
 	groupMode = 0o755
 	// removedWithin is how long the processes of a control group may take to end after they were killed.
@@ -215,14 +212,14 @@ func (g *groups) make(name string, o limit.Limits) (*group, error) {
 	settings := map[string][][2]string{
 		"memory": {{"memory.max", text(o.Memory)}, {"memory.swap.max", "0"}, {"memory.oom.group", "1"}},
 		"pids":   {{"pids.max", text(o.Processes + ownProcesses)}},
-		"cpu":    {{"cpu.max", fmt.Sprintf("%d %d", quota, period)}, {"cpu.weight", text(weight)}},
+		"cpu":    {{"cpu.max", fmt.Sprintf("%d %d", quota, period)}, {"cpu.weight", text(limit.Weight)}},
 	}
 	if !g.unified {
 		settings["memory"] = [][2]string{
 			{"memory.limit_in_bytes", text(o.Memory)}, {"memory.memsw.limit_in_bytes", text(o.Memory)},
 		}
 		settings["cpu"] = [][2]string{{"cpu.cfs_period_us", text(period)}, {"cpu.cfs_quota_us", text(quota)},
-			{"cpu.shares", text(shares)}}
+			{"cpu.shares", text(limit.Shares)}}
 	}
 	for controller, list := range settings {
 		for _, setting := range list {
