@@ -30,9 +30,6 @@ const (
 	Postgres = sqldb.Postgres
 )
 
-// defaultRecordEvery is the interval at which the activity of a project is recorded.
-const defaultRecordEvery = 15 * time.Second
-
 // Options configure a store.
 type Options struct {
 	// Driver is [SQLite] or [Postgres].
@@ -45,7 +42,7 @@ type Options struct {
 	CallTimeout time.Duration
 	// AutoMigrate allows Start to migrate the schema; without it Start refuses an older schema.
 	AutoMigrate bool
-	// RecordEvery is the interval at which the activity of a project is recorded; 0 means 15 seconds.
+	// RecordEvery is the interval at which the activity of a project is recorded; 0 means that of [project.RecordEvery].
 	RecordEvery time.Duration
 	// Called is called at the end of each call to the database, for metrics; may be nil.
 	Called func(ctx context.Context, operation sqldb.Operation, failure sqldb.Failure, took time.Duration)
@@ -91,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	active := activity.New(db, cmp.Or(o.RecordEvery, defaultRecordEvery))
+	active := activity.New(db, cmp.Or(o.RecordEvery, project.RecordEvery(0)))
 	inbox := events.New(db, active.Record)
 	s := &Store{
 		Repairs: runrow.NewRepairs(db), retentionRows: &retentionRows{db}, db: db, migrator: m, autoMigrate: o.AutoMigrate,
