@@ -112,8 +112,7 @@ func (s *turns) Enter(string, time.Time) flow.Place {
 }
 
 func (s *turns) Wait(time.Duration) bool { return true }
-
-func (s *turns) Leave() { s.held.Add(-1) }
+func (s *turns) Leave()                  { s.held.Add(-1) }
 
 type quiet struct{ log.Logger }
 

@@ -6,8 +6,8 @@
 //
 // A container has no capabilities, cannot gain privileges, is never root, has a read-only file system with a folder in
 // memory at /tmp, and no network unless one is configured. A program whose containers have a guarded network begins its
-// main function with [handover.Begin]. Images, folders of the host and ports are refused unless the
-// options allow them; such an error is a [Refusal].
+// main function with [handover.Begin]. Images, folders of the host and ports are refused unless the options allow them;
+// such an error is a [Refusal].
 //
 // A container is removed when its program ends, when its context ends, and by [Engine.Sweep] if the process that made
 // it has ended, unless the program wants to keep it.

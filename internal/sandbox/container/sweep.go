@@ -52,8 +52,7 @@ func host() string {
 }
 
 // Sweep removes the containers and sockets that processes which have ended left behind, and containers that were kept
-// until now. A
-// process on another host has ended if the deadline of its program is over.
+// until now. A process on another host has ended if the deadline of its program is over.
 func (e *Engine) Sweep(ctx context.Context) error {
 	e.removeLeft()
 	filters, err := json.Marshal(map[string][]string{"label": {ownerLabel}})
