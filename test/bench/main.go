@@ -25,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/bench/crashes"
 	"github.com/signalbox-dev/signalbox/test/bench/events"
 	"github.com/signalbox-dev/signalbox/test/bench/lists"
+	"github.com/signalbox-dev/signalbox/test/bench/projects"
 	"github.com/signalbox-dev/signalbox/test/bench/quotas"
 	"github.com/signalbox-dev/signalbox/test/bench/restores"
 	"github.com/signalbox-dev/signalbox/test/bench/storage"
@@ -72,6 +73,7 @@ func run() error {
 	d := storage.Full()
 	b := restores.Full()
 	a := actions.Full()
+	j := projects.Full()
 	if *short {
 		p = plan{rounds: 1, latencyRuns: 5, rateRuns: 60, callers: 32, openRuns: 100, starts: 1}
 		c = connection.Short()
@@ -83,6 +85,7 @@ func run() error {
 		d = storage.Short()
 		b = restores.Short()
 		a = actions.Short()
+		j = projects.Short()
 	}
 	old, err := before(*out)
 	if err != nil {
@@ -100,6 +103,7 @@ func run() error {
 		{"restores", "Restores", func(t platform.T) measured { return restores.Measure(t, b, progress) }},
 		{"studio", "Run Studio", func(t platform.T) measured { return measureStudio(t, *short) }},
 		{"actions", "Actions of Temporal", func(t platform.T) measured { return actions.Measure(t, a, progress) }},
+		{"projects", "Projects in which nothing happens", func(t platform.T) measured { return projects.Measure(t, j, progress) }},
 		{"storage", "Storage", func(t platform.T) measured { return storage.Measure(t, d, progress) }},
 	}, *only, old, otherLoad)
 	if err != nil {
