@@ -23,6 +23,9 @@ import (
 // lastYear is the last year in which Temporal fires a cron expression.
 const lastYear = 2100
 
+// firstWindow is how far Newest looks back at first.
+const firstWindow = time.Hour
+
 // Spec states when a schedule fires. Either Cron or Every is set.
 type Spec struct {
 	// Cron is a cron expression with five fields, or one of the names such as @daily.
@@ -132,6 +135,26 @@ func (t *Times) Between(since, until time.Time, limit int) (list []time.Time, mo
 		list = append(list, at)
 	}
 	return list, false
+}
+
+// Newest returns the last times after since and until until, that time included, in order: at most limit of them.
+func (t *Times) Newest(since, until time.Time, limit int) []time.Time {
+	for length := firstWindow; ; length *= 4 {
+		from := until.Add(-length)
+		if from.Before(since) {
+			from = since
+		}
+		var list []time.Time
+		for at := t.Next(from); !at.IsZero() && !at.After(until); at = t.Next(at) {
+			list = append(list, at)
+			if len(list) > 2*limit {
+				list = append(list[:0], list[len(list)-limit:]...)
+			}
+		}
+		if len(list) >= limit || from.Equal(since) {
+			return list[max(0, len(list)-limit):]
+		}
+	}
 }
 
 // clock is a time on the wall clock. Months begin at 1.

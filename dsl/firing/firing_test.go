@@ -80,6 +80,23 @@ func TestBetweenIsLimited(t *testing.T) {
 	require.False(t, more)
 }
 
+func TestNewestAreTheLastOfAllTimes(t *testing.T) {
+	t.Parallel()
+	since, until := at(t, "2026-01-01T00:00:00Z"), at(t, "2026-11-27T12:00:30Z")
+	for _, spec := range []firing.Spec{
+		{Cron: "*/7 * * * *"}, {Cron: "30 2 * * *", Zone: "Europe/Berlin"}, {Cron: "0 0 1 * *"}, {Cron: "0 0 29 2 *"},
+		{Every: 90 * time.Minute, Since: since}, {Every: 11 * time.Minute, Since: since, Start: at(t, "2026-11-27T11:00:00Z")},
+	} {
+		times, err := firing.New(spec)
+		require.NoError(t, err)
+		all, more := times.Between(since, until, 1_000_000)
+		require.False(t, more)
+		for _, limit := range []int{1, 3, 50} {
+			require.Equal(t, all[max(0, len(all)-limit):], times.Newest(since, until, limit), "%v, %d", spec, limit)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []firing.Spec{{}, {Every: time.Millisecond}, {Cron: "* *"}, {Cron: "* * * * *", Zone: "Mars/Phobos"},

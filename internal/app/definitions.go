@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
 	"github.com/signalbox-dev/signalbox/internal/engine/resource"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/function"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
@@ -51,6 +52,12 @@ func (w workflowStore) SetPaused(ctx context.Context, project, name string, paus
 	e audit.Entry) (workflow.Workflow, error) {
 	defer w.changed()
 	return w.Store.SetPaused(ctx, project, name, paused, reason, e)
+}
+
+// SetOverride implements [workflow.Store].
+func (w workflowStore) SetOverride(ctx context.Context, project, name string, o event.Override, e audit.Entry) error {
+	defer w.changed()
+	return w.Store.SetOverride(ctx, project, name, o, e)
 }
 
 // DeleteWorkflow implements [workflow.Store].

@@ -355,10 +355,10 @@ var harmless = map[string]string{
 	"": `AdoptCluster BeatServer BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns ClockSkew CountBuckets CountQueued CountRuns CreateProject Database DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
 Exclusive Facts DeleteFunction FindByShortName FunctionUsers GetFunction ListFunctions PublishFunction FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveServer LeaveWorker LeftIn LeftRuns ListAudit
 ListLogs ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkCompared MarkHandedOver MarkRestored MarkSearched Migrate MoveRunsCluster OnAdmissible
-OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RecordForeign RecordSealingKey RequestRepairs Resources RestoredRows ReturnQueued RowVersions RunsCluster RunsWithoutRow SaveDraft Comparisons SealingKeys SealingKeyUses SetPaused SilentServers Start StartingRuns Status
+OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RecordForeign RecordSealingKey RequestRepairs Resources RestoredRows ReturnQueued RowVersions RunsCluster RunsWithoutRow SaveDraft Comparisons SealingKeys SealingKeyUses SetPaused SetOverride SilentServers Start StartingRuns Status
 StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `ParkedDue Backlogs Due EventsAt Fence FindDeliveries FindListeners GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
-OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
+OwnerHistory Park Positions SetMissed Progress Redeliver Unlisten Unpark Unrouted`,
 	// Events are stored with marks before they are matched; outcomes have nothing of a run.
 	"Webhooks": "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries " +
 		"ListWebhooks Match Receiving Redeliver ReplaceSealed Unmatched Waiting",
@@ -373,7 +373,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Quotas": "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted " +
 		"ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Left Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
-	"Problems": "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns OpenRuns Problems RetryingGroups Runaways Samples StuckGroups",
+	"Problems": "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns MissedSchedules OpenRuns Problems RetryingGroups Runaways Samples StuckGroups",
 	// Times of projects.
 	"Activity": "OnActive Record Review Served",
 	"Awaited":  "Due DueFor Key MarkNotified",

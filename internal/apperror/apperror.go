@@ -52,6 +52,8 @@ const (
 	VersionTaken         = "VERSION_TAKEN"
 	FunctionNotFound     = "FUNCTION_NOT_FOUND"
 	WorkflowPaused       = "WORKFLOW_PAUSED"
+	NoSchedule           = "NO_SCHEDULE"
+	TooManyTimes         = "TOO_MANY_TIMES"
 	GenerationLimit      = "GENERATION_LIMIT"
 	WorkflowNotPublished = "WORKFLOW_NOT_PUBLISHED"
 	WorkflowHasOpenRuns  = "WORKFLOW_HAS_OPEN_RUNS"

@@ -19,12 +19,15 @@ const (
 	WorkflowPause     = "workflow.pause"
 	WorkflowUnpause   = "workflow.unpause"
 	WorkflowDelete    = "workflow.delete"
-	FunctionPublish   = "function.publish"
-	FunctionDelete    = "function.delete"
-	RunStart          = "run.start"
-	RunStartRefused   = "run.start_refused"
-	RunQueueExpired   = "run.queue_expired"
-	RunCancel         = "run.cancel"
+	// WorkflowSetSchedule is a change of settings of a schedule, WorkflowBackfill a request to fire it at past times.
+	WorkflowSetSchedule = "workflow.set_schedule"
+	WorkflowBackfill    = "workflow.backfill"
+	FunctionPublish     = "function.publish"
+	FunctionDelete      = "function.delete"
+	RunStart            = "run.start"
+	RunStartRefused     = "run.start_refused"
+	RunQueueExpired     = "run.queue_expired"
+	RunCancel           = "run.cancel"
 	// RunUnredact: an actor viewed the sensitive values of a run.
 	RunUnredact = "run.view_unredacted"
 	// PayloadsOpen: an actor decrypted payloads of a Temporal namespace; the subject is the namespace.

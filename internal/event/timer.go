@@ -70,22 +70,42 @@ func (s TimerSettings) Over(base TimerSettings) TimerSettings {
 // Follows reports whether the timer counts from the end of a run, and not by the clock alone.
 func (s TimerSpec) Follows() bool { return s.Cron == "" && s.Every == 0 }
 
+// Override are settings of a timer that operators have set, beside the document.
+type Override struct {
+	TimerSettings
+
+	// PausedUntil is the time before which the timer does not fire; zero for none.
+	PausedUntil time.Time `json:"pausedUntil,omitzero"`
+}
+
+// IsZero reports whether nothing is set.
+func (o Override) IsZero() bool { return o == Override{} }
+
 // Timer is the timer of a published workflow's newest version.
 type Timer struct {
 	Project, Workflow, Version string
 	// Paused: the workflow is paused.
 	Paused bool
-	// Since is when the version was published.
-	Since time.Time
-	Spec  TimerSpec
+	// Since is when the version was published, ChangedAt when the workflow last changed, by a pause for example.
+	Since, ChangedAt time.Time
+	Spec             TimerSpec
+	// Override takes precedence over the settings of Spec.
+	Override Override
+	// MissedAt is the newest due time at which the timer did not fire; zero if it did.
+	MissedAt time.Time
 }
 
+// PausedAt reports whether operators have paused the timer until a later moment than this one.
+func (t Timer) PausedAt(now time.Time) bool { return t.Override.PausedUntil.After(now) }
+
 // Settings returns the settings that are in effect; all of them are set.
-func (t Timer) Settings() TimerSettings { return t.Spec.Settings.Over(Defaults()) }
+func (t Timer) Settings() TimerSettings {
+	return t.Override.Over(t.Spec.Settings).Over(Defaults())
+}
 
 // Firing returns when the timer fires; only for one that does not follow runs.
 func (t Timer) Firing() firing.Spec {
-	s := firing.Spec{Cron: t.Spec.Cron, Every: t.Spec.Every, Since: t.Since}
+	s := firing.Spec{Cron: t.Spec.Cron, Every: t.Spec.Every, Since: t.Since, Start: t.Override.PausedUntil}
 	if s.Cron != "" {
 		s.Zone = t.Settings().TimeZone
 	}
@@ -101,6 +121,40 @@ type TimerStore interface {
 	ListTimers(ctx context.Context, after TimerCursor, limit int) ([]Timer, error)
 	// GetTimer returns a workflow's timer, and whether it has one.
 	GetTimer(ctx context.Context, project, workflow string) (Timer, bool, error)
+	// SetMissed records the newest due time at which a workflow's timer did not fire; zero: it did.
+	SetMissed(ctx context.Context, project, workflow string, at time.Time) error
+	// Positions returns the positions of the events of a source with these IDs, by ID.
+	Positions(ctx context.Context, project, source string, ids []string) (map[string]int64, error)
+}
+
+// Outcome is what became of a due time.
+type Outcome string
+
+// The outcomes of due times.
+const (
+	// Fired: there is an event of this time.
+	Fired Outcome = "fired"
+	// Due: the event may still come.
+	Due Outcome = "due"
+	// Paused: the workflow was paused.
+	Paused Outcome = "paused"
+	// Skipped: a run that the schedule had started was open.
+	Skipped Outcome = "skipped"
+	// Missed: the time was too late to be caught up.
+	Missed Outcome = "missed"
+)
+
+// Outcomes returns all outcomes.
+func Outcomes() []Outcome { return []Outcome{Fired, Due, Paused, Skipped, Missed} }
+
+// DueTime is a time at which a timer was due.
+type DueTime struct {
+	At      time.Time
+	Outcome Outcome
+	// Reason says why the timer did not fire.
+	Reason string
+	// Position is that of the event; 0 if there is none.
+	Position int64
 }
 
 // Fires is the past and the next firing times of a workflow's timer.

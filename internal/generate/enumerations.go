@@ -57,6 +57,8 @@ func enumerations() []enumeration {
 		{"WebhookStatus", `Webhook.status`, handler.WebhookStatuses()},
 		{"WebhookDeliveryStatus", `WebhookDelivery.status ListWebhookDeliveriesRequest.statuses`,
 			texts(webhook.DeliveryStatuses())},
+		{"DueTimeOutcome", `DueTime.outcome ListDueTimesRequest.outcomes`, texts(event.Outcomes())},
+		{"ScheduleOverlap", `ScheduleSettings.overlap`, texts(handler.ScheduleOverlaps())},
 		{"WorkflowState", `Workflow.state ListWorkflowsRequest.states FindWorkflowsRequest.states`, workflow.States()},
 		{"ProblemKind", `Problem.kind ListProblemsRequest.kinds`, texts(problem.Kinds())},
 		{"ProblemState", `Problem.state ListProblemsRequest.states`, texts(problem.States())},

@@ -68,6 +68,9 @@ type Source interface {
 	// Runaways returns the workflows with more than a number of runs since then that descend from runs of the same
 	// workflow, or follow one by its schedule.
 	Runaways(ctx context.Context, projects []string, since time.Time, over int) ([]Runaway, error)
+	// MissedSchedules returns the workflows whose schedules did not fire at their newest due time, without those that are
+	// paused.
+	MissedSchedules(ctx context.Context, projects []string) ([]MissedSchedule, error)
 	// OpenRuns returns those of the projects that have open runs.
 	OpenRuns(ctx context.Context, projects []string) ([]string, error)
 	// Samples returns the newest runs of a problem of stuck or failed runs.
@@ -121,6 +124,7 @@ const (
 	fromDeliveries   = "deliveries"
 	fromWebhooks     = "webhooks"
 	fromRunaways     = "runaways"
+	fromSchedules    = "schedules"
 	fromReconciler   = "reconciler"
 )
 
@@ -141,6 +145,8 @@ func sourceOf(f Finding) string {
 		return fromReconciler
 	case f.Code == WorkflowRunaway:
 		return fromRunaways
+	case f.Code == ScheduleMissed:
+		return fromSchedules
 	case strings.HasPrefix(string(f.Code), webhookCodes):
 		return fromWebhooks
 	}
@@ -220,6 +226,13 @@ func (s *Service) find(ctx context.Context, projects []string) *live {
 	} else {
 		for _, r := range found {
 			l.findings = append(l.findings, runawayFinding(r))
+		}
+	}
+	if missed, err := s.o.Source.MissedSchedules(ctx, projects); err != nil {
+		l.missing(ctx, fromSchedules, "schedules", err)
+	} else {
+		for _, m := range missed {
+			l.findings = append(l.findings, missedFinding(m))
 		}
 	}
 	if failing, err := s.o.Source.FailingWebhooks(ctx, projects, now.Add(-webhookFailsFor)); err != nil {

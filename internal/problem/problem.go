@@ -66,6 +66,8 @@ const (
 	DeliveriesDead Code = "DELIVERIES_DEAD"
 	// WorkflowRunaway: the runs of a workflow start more of its runs, faster than a configured rate.
 	WorkflowRunaway Code = "RUNAWAY"
+	// ScheduleMissed: the schedule of a workflow did not fire at its newest due time.
+	ScheduleMissed Code = "SCHEDULE_MISSED"
 	// WebhookFailing: the attempts of a webhook have failed for a while. WebhookPaused: it was paused after failures.
 	// WebhookDeliveriesDead: deliveries of a webhook were given up.
 	WebhookFailing        Code = "WEBHOOK_FAILING"

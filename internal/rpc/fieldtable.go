@@ -51,7 +51,7 @@ func newFieldTable() fieldTable {
 	document := fieldLimit{Bytes: bySize}
 	return fieldTable{
 		// lists and maps
-		"kinds": words, "patterns": words, "states": words, "statuses": words, "stuck": words,
+		"kinds": words, "patterns": words, "states": words, "outcomes": words, "statuses": words, "stuck": words,
 		"types": {Count: maxWords, Bytes: textBytes, Set: true}, "columns": {Count: maxWords, Bytes: wordBytes},
 		"delivery_ids":            {Count: 1000, Bytes: wordBytes, Set: true},
 		"run_ids":                 {Count: batch.MaxIDs, Bytes: textBytes},
@@ -81,5 +81,6 @@ func newFieldTable() fieldTable {
 		"retrying": text, "run_id": text, "words": text, "error_text": text, "failed_task": text, "waiting": text, "cause": text,
 		"source": text, "started_by_batch_id": text, "status": text, "subject": text, "text": text, "to": text, "token": text,
 		"trigger": text, "type": text, "url": text, "value": text, "version": text, "view": text, "workflow": text,
+		"overlap": text, "time_zone": text,
 	}
 }

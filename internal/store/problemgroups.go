@@ -293,6 +293,25 @@ GROUP BY r.project, r.workflow HAVING COUNT(*) > `+strconv.Itoa(over)+` ORDER BY
 	return list, err
 }
 
+// MissedSchedules implements [problem.Source].
+func (s *Problems) MissedSchedules(ctx context.Context, projects []string) (list []problem.MissedSchedule, err error) {
+	err = s.db.Read(ctx, "find schedules that did not fire", func(ctx context.Context, c sqldb.Conn) error {
+		list = nil
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil,
+			func(ctx context.Context, marks string, args []any) error {
+				found, err := sqlrow.Collect(ctx, c, `SELECT t.project, t.workflow, t.missed_at
+FROM triggers t JOIN workflows w ON w.project = t.project AND w.name = t.workflow AND w.latest_version = t.version
+WHERE t.missed_at IS NOT NULL AND w.state <> 'paused' AND t.project IN `+marks+` ORDER BY t.project, t.workflow`, args,
+					func(row sqlrow.Scanner) (m problem.MissedSchedule, err error) {
+						return m, row.Scan(&m.Project, &m.Workflow, sqlrow.TimeInto(&m.At))
+					})
+				list = append(list, found...)
+				return err
+			})
+	})
+	return list, err
+}
+
 // OpenRuns implements [problem.Source].
 func (s *Problems) OpenRuns(ctx context.Context, projects []string) (list []string, err error) {
 	err = s.db.Read(ctx, "find projects with open runs", func(ctx context.Context, c sqldb.Conn) error {

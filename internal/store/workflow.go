@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -191,6 +192,25 @@ func setPaused(ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bo
 		return w, false, err
 	}
 	return w, true, ledger.Add(ctx, c, e)
+}
+
+// SetOverride implements [workflow.Store].
+func (s *Store) SetOverride(ctx context.Context, project, name string, o event.Override, e audit.Entry) error {
+	stored, err := sqlrow.AsJSON(o, o.IsZero())
+	if err != nil {
+		return err
+	}
+	return s.db.Write(ctx, "change schedule", func(ctx context.Context, c sqldb.Conn) error {
+		if _, err := getWorkflow(ctx, c, project, name, lockOf(s.db, "w")); err != nil {
+			return err
+		}
+		if _, err := c.ExecContext(ctx,
+			`UPDATE workflows SET schedule = $3, updated_at = $4 WHERE project = $1 AND name = $2`, project, name, stored,
+			sqlrow.Micros(e.Time)); err != nil {
+			return err
+		}
+		return ledger.Add(ctx, c, e)
+	})
 }
 
 // lockOf returns the suffix that locks the rows of one table of a query.

@@ -1,11 +1,15 @@
 package workflow
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
@@ -38,6 +42,52 @@ func startedBy(project string, doc *dsl.Document) (trigger, timer json.RawMessag
 		return nil, nil, fmt.Errorf("writing the trigger of %s/%s: %w", doc.Namespace, doc.Name, err)
 	}
 	return trigger, timer, nil
+}
+
+// SetSchedule replaces what operators have set of the schedule of a workflow by the override of this timer; the zero
+// value leaves the schedule to the document.
+func (s *Service) SetSchedule(ctx context.Context, t event.Timer) error {
+	if err := checkOverride(t, t.Override); err != nil {
+		return err
+	}
+	return s.store.SetOverride(ctx, t.Project, t.Workflow, t.Override,
+		audit.NewEntry(ctx, s.now(), audit.WorkflowSetSchedule, t.Project, t.Workflow, ""))
+}
+
+// checkOverride refuses settings that a document may not have either.
+func checkOverride(t event.Timer, o event.Override) error {
+	refuse := func(field, want, format string, args ...any) error {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, format, args...).WithField(field, "%s", want)
+	}
+	if zone := o.TimeZone; zone != "" {
+		known, suggestion := dsl.IsTimeZone(zone)
+		switch {
+		case t.Spec.Cron == "":
+			return refuse("timeZone", "only with cron",
+				"time_zone concerns only a schedule with cron: an interval has no time of day")
+		case !known:
+			return refuse("timeZone", "a name of the IANA database", "%.80q is not a time zone of the IANA database: %s", zone,
+				suggestion)
+		}
+	}
+	if o.Overlap != "" && !slices.Contains(dsl.Overlaps(), o.Overlap) {
+		return refuse("overlap", fmt.Sprintf("one of %q", dsl.Overlaps()), "overlap is %.80q, and must be one of %q", o.Overlap,
+			dsl.Overlaps())
+	}
+	for _, d := range []struct {
+		name, field string
+		given       *time.Duration
+		least, most time.Duration
+	}{
+		{"jitter", "jitter", o.Jitter, 0, dsl.MaxJitter},
+		{"catch_up", "catchUp", o.CatchUp, dsl.MinCatchUp, dsl.MaxCatchUp},
+	} {
+		if d.given != nil && (*d.given < d.least || *d.given > d.most) {
+			return refuse(d.field, fmt.Sprintf("from %s to %s", d.least, d.most), "%s is %s, and must be from %s to %s", d.name,
+				*d.given, d.least, d.most)
+		}
+	}
+	return nil
 }
 
 // length returns the length of a fixed duration; nil for none.

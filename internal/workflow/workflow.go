@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
 // States of a workflow.
@@ -133,6 +134,8 @@ type Store interface {
 	// SetPaused pauses or unpauses a workflow; when it is in that state already, it changes nothing and writes no audit
 	// entry.
 	SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (Workflow, error)
+	// SetOverride replaces what operators have set of the schedule of a workflow.
+	SetOverride(ctx context.Context, project, name string, o event.Override, e audit.Entry) error
 	// DeleteWorkflow removes the workflow, its draft and its versions, unless runs of it are open
 	// ([apperror.WorkflowHasOpenRuns], their number in the message). Documents stay.
 	DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error

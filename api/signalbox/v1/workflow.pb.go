@@ -1979,7 +1979,9 @@ type WorkflowTimer struct {
 	// The age up to which a missed fire is made up for. Not set for after.
 	CatchUp *durationpb.Duration `protobuf:"bytes,12,opt,name=catch_up,json=catchUp,proto3" json:"catch_up,omitempty"`
 	// Number of due times that were skipped because a run that the schedule started was open.
-	Skipped       int64 `protobuf:"varint,13,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	Skipped int64 `protobuf:"varint,13,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// What operators have set, and which takes precedence over the document. Not set for after.
+	Settings      *ScheduleSettings `protobuf:"bytes,14,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2105,6 +2107,526 @@ func (x *WorkflowTimer) GetSkipped() int64 {
 	return 0
 }
 
+func (x *WorkflowTimer) GetSettings() *ScheduleSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+// ScheduleSettings are settings of a schedule that operators have set. What is absent or empty is as in the document.
+type ScheduleSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// IANA name of the time zone of cron.
+	TimeZone string `protobuf:"bytes,1,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	// "allow", "skip", "queue one" or "cancel the open one".
+	Overlap string `protobuf:"bytes,2,opt,name=overlap,proto3" json:"overlap,omitempty"`
+	// The longest random delay of a fire, up to a day.
+	Jitter *durationpb.Duration `protobuf:"bytes,3,opt,name=jitter,proto3" json:"jitter,omitempty"`
+	// The age up to which a missed fire is made up for, from 10 seconds to a year.
+	CatchUp *durationpb.Duration `protobuf:"bytes,4,opt,name=catch_up,json=catchUp,proto3" json:"catch_up,omitempty"`
+	// The schedule does not fire before this time.
+	PausedUntil   *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=paused_until,json=pausedUntil,proto3" json:"paused_until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleSettings) Reset() {
+	*x = ScheduleSettings{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleSettings) ProtoMessage() {}
+
+func (x *ScheduleSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleSettings.ProtoReflect.Descriptor instead.
+func (*ScheduleSettings) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ScheduleSettings) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *ScheduleSettings) GetOverlap() string {
+	if x != nil {
+		return x.Overlap
+	}
+	return ""
+}
+
+func (x *ScheduleSettings) GetJitter() *durationpb.Duration {
+	if x != nil {
+		return x.Jitter
+	}
+	return nil
+}
+
+func (x *ScheduleSettings) GetCatchUp() *durationpb.Duration {
+	if x != nil {
+		return x.CatchUp
+	}
+	return nil
+}
+
+func (x *ScheduleSettings) GetPausedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PausedUntil
+	}
+	return nil
+}
+
+type SetScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Workflow      string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Settings      *ScheduleSettings      `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetScheduleRequest) Reset() {
+	*x = SetScheduleRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetScheduleRequest) ProtoMessage() {}
+
+func (x *SetScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetScheduleRequest.ProtoReflect.Descriptor instead.
+func (*SetScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SetScheduleRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *SetScheduleRequest) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *SetScheduleRequest) GetSettings() *ScheduleSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+type SetScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Timer         *WorkflowTimer         `protobuf:"bytes,1,opt,name=timer,proto3" json:"timer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetScheduleResponse) Reset() {
+	*x = SetScheduleResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetScheduleResponse) ProtoMessage() {}
+
+func (x *SetScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetScheduleResponse.ProtoReflect.Descriptor instead.
+func (*SetScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SetScheduleResponse) GetTimer() *WorkflowTimer {
+	if x != nil {
+		return x.Timer
+	}
+	return nil
+}
+
+type ListDueTimesRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Project  string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Workflow string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	// The period: since is exclusive, until inclusive. The default of until is now.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
+	// At most so many due times are looked at, the newest of the period: 100 by default, up to 1,000.
+	Limit int32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	// List only due times with these outcomes.
+	Outcomes      []string `protobuf:"bytes,6,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDueTimesRequest) Reset() {
+	*x = ListDueTimesRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDueTimesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDueTimesRequest) ProtoMessage() {}
+
+func (x *ListDueTimesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDueTimesRequest.ProtoReflect.Descriptor instead.
+func (*ListDueTimesRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ListDueTimesRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ListDueTimesRequest) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *ListDueTimesRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *ListDueTimesRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *ListDueTimesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListDueTimesRequest) GetOutcomes() []string {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+type ListDueTimesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	DueTimes      []*DueTime             `protobuf:"bytes,1,rep,name=due_times,json=dueTimes,proto3" json:"due_times,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDueTimesResponse) Reset() {
+	*x = ListDueTimesResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDueTimesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDueTimesResponse) ProtoMessage() {}
+
+func (x *ListDueTimesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDueTimesResponse.ProtoReflect.Descriptor instead.
+func (*ListDueTimesResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ListDueTimesResponse) GetDueTimes() []*DueTime {
+	if x != nil {
+		return x.DueTimes
+	}
+	return nil
+}
+
+// DueTime is a time at which a schedule was due.
+type DueTime struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// "fired" (there is an event), "due" (the event may still come), "paused" (the workflow or its schedule was paused),
+	// "skipped" (a run that the schedule had started was open) or "missed" (it was too late to be caught up).
+	Outcome string `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// Why the schedule did not fire; empty if it did.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Position of the event; 0 if there is none.
+	Position      int64 `protobuf:"varint,4,opt,name=position,proto3" json:"position,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DueTime) Reset() {
+	*x = DueTime{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DueTime) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DueTime) ProtoMessage() {}
+
+func (x *DueTime) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DueTime.ProtoReflect.Descriptor instead.
+func (*DueTime) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *DueTime) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *DueTime) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *DueTime) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DueTime) GetPosition() int64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+type BackfillWorkflowRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Project  string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Workflow string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	// The period: both ends are included. The default of until is now.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
+	// Return the due times, and fire none.
+	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfillWorkflowRequest) Reset() {
+	*x = BackfillWorkflowRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfillWorkflowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfillWorkflowRequest) ProtoMessage() {}
+
+func (x *BackfillWorkflowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfillWorkflowRequest.ProtoReflect.Descriptor instead.
+func (*BackfillWorkflowRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *BackfillWorkflowRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *BackfillWorkflowRequest) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *BackfillWorkflowRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *BackfillWorkflowRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *BackfillWorkflowRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type BackfillWorkflowResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The due times that are fired, or with dry_run would be, earliest first, with their outcomes so far.
+	DueTimes      []*DueTime `protobuf:"bytes,1,rep,name=due_times,json=dueTimes,proto3" json:"due_times,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfillWorkflowResponse) Reset() {
+	*x = BackfillWorkflowResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfillWorkflowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfillWorkflowResponse) ProtoMessage() {}
+
+func (x *BackfillWorkflowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfillWorkflowResponse.ProtoReflect.Descriptor instead.
+func (*BackfillWorkflowResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *BackfillWorkflowResponse) GetDueTimes() []*DueTime {
+	if x != nil {
+		return x.DueTimes
+	}
+	return nil
+}
+
 type ListVersionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -2117,7 +2639,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2651,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2664,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListVersionsRequest) GetProject() string {
@@ -2183,7 +2705,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2717,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2730,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*WorkflowVersion {
@@ -2239,7 +2761,7 @@ type DiffVersionsRequest struct {
 
 func (x *DiffVersionsRequest) Reset() {
 	*x = DiffVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2773,7 @@ func (x *DiffVersionsRequest) String() string {
 func (*DiffVersionsRequest) ProtoMessage() {}
 
 func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2786,7 @@ func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsRequest.ProtoReflect.Descriptor instead.
 func (*DiffVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DiffVersionsRequest) GetProject() string {
@@ -2305,7 +2827,7 @@ type DiffVersionsResponse struct {
 
 func (x *DiffVersionsResponse) Reset() {
 	*x = DiffVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2839,7 @@ func (x *DiffVersionsResponse) String() string {
 func (*DiffVersionsResponse) ProtoMessage() {}
 
 func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2852,7 @@ func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsResponse.ProtoReflect.Descriptor instead.
 func (*DiffVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DiffVersionsResponse) GetUnified() string {
@@ -2355,7 +2877,7 @@ type GetVersionGraphRequest struct {
 
 func (x *GetVersionGraphRequest) Reset() {
 	*x = GetVersionGraphRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2367,7 +2889,7 @@ func (x *GetVersionGraphRequest) String() string {
 func (*GetVersionGraphRequest) ProtoMessage() {}
 
 func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2380,7 +2902,7 @@ func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetVersionGraphRequest) GetProject() string {
@@ -2429,7 +2951,7 @@ type GetVersionGraphResponse struct {
 
 func (x *GetVersionGraphResponse) Reset() {
 	*x = GetVersionGraphResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2963,7 @@ func (x *GetVersionGraphResponse) String() string {
 func (*GetVersionGraphResponse) ProtoMessage() {}
 
 func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2976,7 @@ func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetVersionGraphResponse) GetWorkflow() string {
@@ -2508,7 +3030,7 @@ type GraphNode struct {
 
 func (x *GraphNode) Reset() {
 	*x = GraphNode{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2520,7 +3042,7 @@ func (x *GraphNode) String() string {
 func (*GraphNode) ProtoMessage() {}
 
 func (x *GraphNode) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2533,7 +3055,7 @@ func (x *GraphNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphNode.ProtoReflect.Descriptor instead.
 func (*GraphNode) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GraphNode) GetId() string {
@@ -2603,7 +3125,7 @@ type GraphEdge struct {
 
 func (x *GraphEdge) Reset() {
 	*x = GraphEdge{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +3137,7 @@ func (x *GraphEdge) String() string {
 func (*GraphEdge) ProtoMessage() {}
 
 func (x *GraphEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +3150,7 @@ func (x *GraphEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphEdge.ProtoReflect.Descriptor instead.
 func (*GraphEdge) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GraphEdge) GetFrom() string {
@@ -2670,7 +3192,7 @@ type PauseWorkflowRequest struct {
 
 func (x *PauseWorkflowRequest) Reset() {
 	*x = PauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2682,7 +3204,7 @@ func (x *PauseWorkflowRequest) String() string {
 func (*PauseWorkflowRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2695,7 +3217,7 @@ func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PauseWorkflowRequest) GetProject() string {
@@ -2728,7 +3250,7 @@ type PauseWorkflowResponse struct {
 
 func (x *PauseWorkflowResponse) Reset() {
 	*x = PauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +3262,7 @@ func (x *PauseWorkflowResponse) String() string {
 func (*PauseWorkflowResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +3275,7 @@ func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -2773,7 +3295,7 @@ type UnpauseWorkflowRequest struct {
 
 func (x *UnpauseWorkflowRequest) Reset() {
 	*x = UnpauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2785,7 +3307,7 @@ func (x *UnpauseWorkflowRequest) String() string {
 func (*UnpauseWorkflowRequest) ProtoMessage() {}
 
 func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2798,7 +3320,7 @@ func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UnpauseWorkflowRequest) GetProject() string {
@@ -2824,7 +3346,7 @@ type UnpauseWorkflowResponse struct {
 
 func (x *UnpauseWorkflowResponse) Reset() {
 	*x = UnpauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2836,7 +3358,7 @@ func (x *UnpauseWorkflowResponse) String() string {
 func (*UnpauseWorkflowResponse) ProtoMessage() {}
 
 func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2849,7 +3371,7 @@ func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UnpauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -2879,7 +3401,7 @@ type StopWorkflowRequest struct {
 
 func (x *StopWorkflowRequest) Reset() {
 	*x = StopWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3413,7 @@ func (x *StopWorkflowRequest) String() string {
 func (*StopWorkflowRequest) ProtoMessage() {}
 
 func (x *StopWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3426,7 @@ func (x *StopWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*StopWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *StopWorkflowRequest) GetProject() string {
@@ -2979,7 +3501,7 @@ type StopWorkflowResponse struct {
 
 func (x *StopWorkflowResponse) Reset() {
 	*x = StopWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3513,7 @@ func (x *StopWorkflowResponse) String() string {
 func (*StopWorkflowResponse) ProtoMessage() {}
 
 func (x *StopWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3526,7 @@ func (x *StopWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*StopWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *StopWorkflowResponse) GetWorkflow() *Workflow {
@@ -3087,7 +3609,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3099,7 +3621,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3112,7 +3634,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DeleteWorkflowRequest) GetProject() string {
@@ -3137,7 +3659,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3671,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3684,7 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{49}
 }
 
 // Function is one version of a function in the catalog of a project.
@@ -3184,7 +3706,7 @@ type Function struct {
 
 func (x *Function) Reset() {
 	*x = Function{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3196,7 +3718,7 @@ func (x *Function) String() string {
 func (*Function) ProtoMessage() {}
 
 func (x *Function) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3209,7 +3731,7 @@ func (x *Function) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Function.ProtoReflect.Descriptor instead.
 func (*Function) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Function) GetName() string {
@@ -3269,7 +3791,7 @@ type PublishFunctionRequest struct {
 
 func (x *PublishFunctionRequest) Reset() {
 	*x = PublishFunctionRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3281,7 +3803,7 @@ func (x *PublishFunctionRequest) String() string {
 func (*PublishFunctionRequest) ProtoMessage() {}
 
 func (x *PublishFunctionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3294,7 +3816,7 @@ func (x *PublishFunctionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishFunctionRequest.ProtoReflect.Descriptor instead.
 func (*PublishFunctionRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PublishFunctionRequest) GetProject() string {
@@ -3337,7 +3859,7 @@ type PublishFunctionResponse struct {
 
 func (x *PublishFunctionResponse) Reset() {
 	*x = PublishFunctionResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3349,7 +3871,7 @@ func (x *PublishFunctionResponse) String() string {
 func (*PublishFunctionResponse) ProtoMessage() {}
 
 func (x *PublishFunctionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3362,7 +3884,7 @@ func (x *PublishFunctionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishFunctionResponse.ProtoReflect.Descriptor instead.
 func (*PublishFunctionResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PublishFunctionResponse) GetFunction() *Function {
@@ -3404,7 +3926,7 @@ type ListFunctionsRequest struct {
 
 func (x *ListFunctionsRequest) Reset() {
 	*x = ListFunctionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3416,7 +3938,7 @@ func (x *ListFunctionsRequest) String() string {
 func (*ListFunctionsRequest) ProtoMessage() {}
 
 func (x *ListFunctionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3429,7 +3951,7 @@ func (x *ListFunctionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFunctionsRequest.ProtoReflect.Descriptor instead.
 func (*ListFunctionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListFunctionsRequest) GetProject() string {
@@ -3485,7 +4007,7 @@ type ListFunctionsResponse struct {
 
 func (x *ListFunctionsResponse) Reset() {
 	*x = ListFunctionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3497,7 +4019,7 @@ func (x *ListFunctionsResponse) String() string {
 func (*ListFunctionsResponse) ProtoMessage() {}
 
 func (x *ListFunctionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3510,7 +4032,7 @@ func (x *ListFunctionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFunctionsResponse.ProtoReflect.Descriptor instead.
 func (*ListFunctionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListFunctionsResponse) GetFunctions() []*Function {
@@ -3539,7 +4061,7 @@ type GetFunctionRequest struct {
 
 func (x *GetFunctionRequest) Reset() {
 	*x = GetFunctionRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3551,7 +4073,7 @@ func (x *GetFunctionRequest) String() string {
 func (*GetFunctionRequest) ProtoMessage() {}
 
 func (x *GetFunctionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3564,7 +4086,7 @@ func (x *GetFunctionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFunctionRequest.ProtoReflect.Descriptor instead.
 func (*GetFunctionRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{47}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetFunctionRequest) GetProject() string {
@@ -3604,7 +4126,7 @@ type GetFunctionResponse struct {
 
 func (x *GetFunctionResponse) Reset() {
 	*x = GetFunctionResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3616,7 +4138,7 @@ func (x *GetFunctionResponse) String() string {
 func (*GetFunctionResponse) ProtoMessage() {}
 
 func (x *GetFunctionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3629,7 +4151,7 @@ func (x *GetFunctionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFunctionResponse.ProtoReflect.Descriptor instead.
 func (*GetFunctionResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{48}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GetFunctionResponse) GetFunction() *Function {
@@ -3680,7 +4202,7 @@ type FunctionUser struct {
 
 func (x *FunctionUser) Reset() {
 	*x = FunctionUser{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[49]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3692,7 +4214,7 @@ func (x *FunctionUser) String() string {
 func (*FunctionUser) ProtoMessage() {}
 
 func (x *FunctionUser) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[49]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3705,7 +4227,7 @@ func (x *FunctionUser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionUser.ProtoReflect.Descriptor instead.
 func (*FunctionUser) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{49}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *FunctionUser) GetWorkflow() string {
@@ -3741,7 +4263,7 @@ type DeleteFunctionRequest struct {
 
 func (x *DeleteFunctionRequest) Reset() {
 	*x = DeleteFunctionRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[50]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3753,7 +4275,7 @@ func (x *DeleteFunctionRequest) String() string {
 func (*DeleteFunctionRequest) ProtoMessage() {}
 
 func (x *DeleteFunctionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[50]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3766,7 +4288,7 @@ func (x *DeleteFunctionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFunctionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFunctionRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{50}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DeleteFunctionRequest) GetProject() string {
@@ -3798,7 +4320,7 @@ type DeleteFunctionResponse struct {
 
 func (x *DeleteFunctionResponse) Reset() {
 	*x = DeleteFunctionResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[51]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +4332,7 @@ func (x *DeleteFunctionResponse) String() string {
 func (*DeleteFunctionResponse) ProtoMessage() {}
 
 func (x *DeleteFunctionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[51]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +4345,7 @@ func (x *DeleteFunctionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFunctionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFunctionResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{51}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{59}
 }
 
 var File_signalbox_v1_workflow_proto protoreflect.FileDescriptor
@@ -4002,7 +4524,7 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x14\n" +
 	"\x05count\x18\x04 \x01(\x03R\x05count\x12\x1a\n" +
 	"\battempts\x18\x05 \x01(\x03R\battempts\x125\n" +
-	"\bduration\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\x8a\x04\n" +
+	"\bduration\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xc6\x04\n" +
 	"\rWorkflowTimer\x12\x12\n" +
 	"\x04cron\x18\x01 \x01(\tR\x04cron\x12/\n" +
 	"\x05every\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12/\n" +
@@ -4018,7 +4540,42 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	" \x01(\tR\aoverlap\x121\n" +
 	"\x06jitter\x18\v \x01(\v2\x19.google.protobuf.DurationR\x06jitter\x124\n" +
 	"\bcatch_up\x18\f \x01(\v2\x19.google.protobuf.DurationR\acatchUp\x12\x18\n" +
-	"\askipped\x18\r \x01(\x03R\askipped\"\x87\x01\n" +
+	"\askipped\x18\r \x01(\x03R\askipped\x12:\n" +
+	"\bsettings\x18\x0e \x01(\v2\x1e.signalbox.v1.ScheduleSettingsR\bsettings\"\xf1\x01\n" +
+	"\x10ScheduleSettings\x12\x1b\n" +
+	"\ttime_zone\x18\x01 \x01(\tR\btimeZone\x12\x18\n" +
+	"\aoverlap\x18\x02 \x01(\tR\aoverlap\x121\n" +
+	"\x06jitter\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06jitter\x124\n" +
+	"\bcatch_up\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\acatchUp\x12=\n" +
+	"\fpaused_until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\vpausedUntil\"\x86\x01\n" +
+	"\x12SetScheduleRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12:\n" +
+	"\bsettings\x18\x03 \x01(\v2\x1e.signalbox.v1.ScheduleSettingsR\bsettings\"H\n" +
+	"\x13SetScheduleResponse\x121\n" +
+	"\x05timer\x18\x01 \x01(\v2\x1b.signalbox.v1.WorkflowTimerR\x05timer\"\xe1\x01\n" +
+	"\x13ListDueTimesRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\x05R\x05limit\x12\x1a\n" +
+	"\boutcomes\x18\x06 \x03(\tR\boutcomes\"J\n" +
+	"\x14ListDueTimesResponse\x122\n" +
+	"\tdue_times\x18\x01 \x03(\v2\x15.signalbox.v1.DueTimeR\bdueTimes\"\x87\x01\n" +
+	"\aDueTime\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
+	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x1a\n" +
+	"\bposition\x18\x04 \x01(\x03R\bposition\"\xcc\x01\n" +
+	"\x17BackfillWorkflowRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"N\n" +
+	"\x18BackfillWorkflowResponse\x122\n" +
+	"\tdue_times\x18\x01 \x03(\v2\x15.signalbox.v1.DueTimeR\bdueTimes\"\x87\x01\n" +
 	"\x13ListVersionsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x1b\n" +
@@ -4145,7 +4702,7 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\"\x18\n" +
-	"\x16DeleteFunctionResponse2\xf8\x15\n" +
+	"\x16DeleteFunctionResponse2\xd5\x19\n" +
 	"\x0fWorkflowService\x12\x9a\x01\n" +
 	"\x10ValidateWorkflow\x12%.signalbox.v1.ValidateWorkflowRequest\x1a&.signalbox.v1.ValidateWorkflowResponse\"7\x82\xd3\xe4\x93\x02.:\x01*\")/v1/projects/{project}/workflows:validate\x90\x02\x01\x12\x92\x01\n" +
 	"\x0eAssistDocument\x12#.signalbox.v1.AssistDocumentRequest\x1a$.signalbox.v1.AssistDocumentResponse\"5\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/projects/{project}/workflows:assist\x90\x02\x01\x12~\n" +
@@ -4159,7 +4716,10 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\fDiffVersions\x12!.signalbox.v1.DiffVersionsRequest\x1a\".signalbox.v1.DiffVersionsResponse\">\x82\xd3\xe4\x93\x025\x123/v1/projects/{project}/workflows/{workflow=**}:diff\x90\x02\x01\x12\x9f\x01\n" +
 	"\x0fGetVersionGraph\x12$.signalbox.v1.GetVersionGraphRequest\x1a%.signalbox.v1.GetVersionGraphResponse\"?\x82\xd3\xe4\x93\x026\x124/v1/projects/{project}/workflows/{workflow=**}:graph\x90\x02\x01\x12\x99\x01\n" +
 	"\rPauseWorkflow\x12\".signalbox.v1.PauseWorkflowRequest\x1a#.signalbox.v1.PauseWorkflowResponse\"?\x82\xd3\xe4\x93\x029:\x01*\"4/v1/projects/{project}/workflows/{workflow=**}:pause\x12\xa1\x01\n" +
-	"\x0fUnpauseWorkflow\x12$.signalbox.v1.UnpauseWorkflowRequest\x1a%.signalbox.v1.UnpauseWorkflowResponse\"A\x82\xd3\xe4\x93\x02;:\x01*\"6/v1/projects/{project}/workflows/{workflow=**}:unpause\x12\x95\x01\n" +
+	"\x0fUnpauseWorkflow\x12$.signalbox.v1.UnpauseWorkflowRequest\x1a%.signalbox.v1.UnpauseWorkflowResponse\"A\x82\xd3\xe4\x93\x02;:\x01*\"6/v1/projects/{project}/workflows/{workflow=**}:unpause\x12\x96\x01\n" +
+	"\vSetSchedule\x12 .signalbox.v1.SetScheduleRequest\x1a!.signalbox.v1.SetScheduleResponse\"B\x82\xd3\xe4\x93\x02<:\x01*\x1a7/v1/projects/{project}/workflows/{workflow=**}:schedule\x12\x99\x01\n" +
+	"\fListDueTimes\x12!.signalbox.v1.ListDueTimesRequest\x1a\".signalbox.v1.ListDueTimesResponse\"B\x82\xd3\xe4\x93\x029\x127/v1/projects/{project}/workflows/{workflow=**}:dueTimes\x90\x02\x01\x12\xa5\x01\n" +
+	"\x10BackfillWorkflow\x12%.signalbox.v1.BackfillWorkflowRequest\x1a&.signalbox.v1.BackfillWorkflowResponse\"B\x82\xd3\xe4\x93\x02<:\x01*\"7/v1/projects/{project}/workflows/{workflow=**}:backfill\x12\x95\x01\n" +
 	"\fStopWorkflow\x12!.signalbox.v1.StopWorkflowRequest\x1a\".signalbox.v1.StopWorkflowResponse\">\x82\xd3\xe4\x93\x028:\x01*\"3/v1/projects/{project}/workflows/{workflow=**}:stop\x12\x93\x01\n" +
 	"\x0eDeleteWorkflow\x12#.signalbox.v1.DeleteWorkflowRequest\x1a$.signalbox.v1.DeleteWorkflowResponse\"6\x82\xd3\xe4\x93\x020*./v1/projects/{project}/workflows/{workflow=**}\x12\x8b\x01\n" +
 	"\x0fPublishFunction\x12$.signalbox.v1.PublishFunctionRequest\x1a%.signalbox.v1.PublishFunctionResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/projects/{project}/functions\x12\x85\x01\n" +
@@ -4179,7 +4739,7 @@ func file_signalbox_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_workflow_proto_rawDescData
 }
 
-var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*Workflow)(nil),                 // 0: signalbox.v1.Workflow
 	(*WorkflowStats)(nil),            // 1: signalbox.v1.WorkflowStats
@@ -4207,150 +4767,177 @@ var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*GridRun)(nil),                  // 23: signalbox.v1.GridRun
 	(*GridCell)(nil),                 // 24: signalbox.v1.GridCell
 	(*WorkflowTimer)(nil),            // 25: signalbox.v1.WorkflowTimer
-	(*ListVersionsRequest)(nil),      // 26: signalbox.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),     // 27: signalbox.v1.ListVersionsResponse
-	(*DiffVersionsRequest)(nil),      // 28: signalbox.v1.DiffVersionsRequest
-	(*DiffVersionsResponse)(nil),     // 29: signalbox.v1.DiffVersionsResponse
-	(*GetVersionGraphRequest)(nil),   // 30: signalbox.v1.GetVersionGraphRequest
-	(*GetVersionGraphResponse)(nil),  // 31: signalbox.v1.GetVersionGraphResponse
-	(*GraphNode)(nil),                // 32: signalbox.v1.GraphNode
-	(*GraphEdge)(nil),                // 33: signalbox.v1.GraphEdge
-	(*PauseWorkflowRequest)(nil),     // 34: signalbox.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),    // 35: signalbox.v1.PauseWorkflowResponse
-	(*UnpauseWorkflowRequest)(nil),   // 36: signalbox.v1.UnpauseWorkflowRequest
-	(*UnpauseWorkflowResponse)(nil),  // 37: signalbox.v1.UnpauseWorkflowResponse
-	(*StopWorkflowRequest)(nil),      // 38: signalbox.v1.StopWorkflowRequest
-	(*StopWorkflowResponse)(nil),     // 39: signalbox.v1.StopWorkflowResponse
-	(*DeleteWorkflowRequest)(nil),    // 40: signalbox.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),   // 41: signalbox.v1.DeleteWorkflowResponse
-	(*Function)(nil),                 // 42: signalbox.v1.Function
-	(*PublishFunctionRequest)(nil),   // 43: signalbox.v1.PublishFunctionRequest
-	(*PublishFunctionResponse)(nil),  // 44: signalbox.v1.PublishFunctionResponse
-	(*ListFunctionsRequest)(nil),     // 45: signalbox.v1.ListFunctionsRequest
-	(*ListFunctionsResponse)(nil),    // 46: signalbox.v1.ListFunctionsResponse
-	(*GetFunctionRequest)(nil),       // 47: signalbox.v1.GetFunctionRequest
-	(*GetFunctionResponse)(nil),      // 48: signalbox.v1.GetFunctionResponse
-	(*FunctionUser)(nil),             // 49: signalbox.v1.FunctionUser
-	(*DeleteFunctionRequest)(nil),    // 50: signalbox.v1.DeleteFunctionRequest
-	(*DeleteFunctionResponse)(nil),   // 51: signalbox.v1.DeleteFunctionResponse
-	nil,                              // 52: signalbox.v1.WorkflowStats.StatusesEntry
-	nil,                              // 53: signalbox.v1.ValidateWorkflowRequest.FilesEntry
-	nil,                              // 54: signalbox.v1.SaveDraftRequest.FilesEntry
-	nil,                              // 55: signalbox.v1.PublishWorkflowRequest.FilesEntry
-	nil,                              // 56: signalbox.v1.StopWorkflowResponse.OpenEntry
-	(*timestamppb.Timestamp)(nil),    // 57: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 58: google.protobuf.Duration
-	(*JsonValue)(nil),                // 59: signalbox.v1.JsonValue
-	(*Violation)(nil),                // 60: signalbox.v1.Violation
-	(*Batch)(nil),                    // 61: signalbox.v1.Batch
-	(*IneligibleRuns)(nil),           // 62: signalbox.v1.IneligibleRuns
+	(*ScheduleSettings)(nil),         // 26: signalbox.v1.ScheduleSettings
+	(*SetScheduleRequest)(nil),       // 27: signalbox.v1.SetScheduleRequest
+	(*SetScheduleResponse)(nil),      // 28: signalbox.v1.SetScheduleResponse
+	(*ListDueTimesRequest)(nil),      // 29: signalbox.v1.ListDueTimesRequest
+	(*ListDueTimesResponse)(nil),     // 30: signalbox.v1.ListDueTimesResponse
+	(*DueTime)(nil),                  // 31: signalbox.v1.DueTime
+	(*BackfillWorkflowRequest)(nil),  // 32: signalbox.v1.BackfillWorkflowRequest
+	(*BackfillWorkflowResponse)(nil), // 33: signalbox.v1.BackfillWorkflowResponse
+	(*ListVersionsRequest)(nil),      // 34: signalbox.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),     // 35: signalbox.v1.ListVersionsResponse
+	(*DiffVersionsRequest)(nil),      // 36: signalbox.v1.DiffVersionsRequest
+	(*DiffVersionsResponse)(nil),     // 37: signalbox.v1.DiffVersionsResponse
+	(*GetVersionGraphRequest)(nil),   // 38: signalbox.v1.GetVersionGraphRequest
+	(*GetVersionGraphResponse)(nil),  // 39: signalbox.v1.GetVersionGraphResponse
+	(*GraphNode)(nil),                // 40: signalbox.v1.GraphNode
+	(*GraphEdge)(nil),                // 41: signalbox.v1.GraphEdge
+	(*PauseWorkflowRequest)(nil),     // 42: signalbox.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),    // 43: signalbox.v1.PauseWorkflowResponse
+	(*UnpauseWorkflowRequest)(nil),   // 44: signalbox.v1.UnpauseWorkflowRequest
+	(*UnpauseWorkflowResponse)(nil),  // 45: signalbox.v1.UnpauseWorkflowResponse
+	(*StopWorkflowRequest)(nil),      // 46: signalbox.v1.StopWorkflowRequest
+	(*StopWorkflowResponse)(nil),     // 47: signalbox.v1.StopWorkflowResponse
+	(*DeleteWorkflowRequest)(nil),    // 48: signalbox.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),   // 49: signalbox.v1.DeleteWorkflowResponse
+	(*Function)(nil),                 // 50: signalbox.v1.Function
+	(*PublishFunctionRequest)(nil),   // 51: signalbox.v1.PublishFunctionRequest
+	(*PublishFunctionResponse)(nil),  // 52: signalbox.v1.PublishFunctionResponse
+	(*ListFunctionsRequest)(nil),     // 53: signalbox.v1.ListFunctionsRequest
+	(*ListFunctionsResponse)(nil),    // 54: signalbox.v1.ListFunctionsResponse
+	(*GetFunctionRequest)(nil),       // 55: signalbox.v1.GetFunctionRequest
+	(*GetFunctionResponse)(nil),      // 56: signalbox.v1.GetFunctionResponse
+	(*FunctionUser)(nil),             // 57: signalbox.v1.FunctionUser
+	(*DeleteFunctionRequest)(nil),    // 58: signalbox.v1.DeleteFunctionRequest
+	(*DeleteFunctionResponse)(nil),   // 59: signalbox.v1.DeleteFunctionResponse
+	nil,                              // 60: signalbox.v1.WorkflowStats.StatusesEntry
+	nil,                              // 61: signalbox.v1.ValidateWorkflowRequest.FilesEntry
+	nil,                              // 62: signalbox.v1.SaveDraftRequest.FilesEntry
+	nil,                              // 63: signalbox.v1.PublishWorkflowRequest.FilesEntry
+	nil,                              // 64: signalbox.v1.StopWorkflowResponse.OpenEntry
+	(*timestamppb.Timestamp)(nil),    // 65: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 66: google.protobuf.Duration
+	(*JsonValue)(nil),                // 67: signalbox.v1.JsonValue
+	(*Violation)(nil),                // 68: signalbox.v1.Violation
+	(*Batch)(nil),                    // 69: signalbox.v1.Batch
+	(*IneligibleRuns)(nil),           // 70: signalbox.v1.IneligibleRuns
 }
 var file_signalbox_v1_workflow_proto_depIdxs = []int32{
-	57, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
-	57, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
+	65, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
+	65, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
 	1,  // 2: signalbox.v1.Workflow.stats:type_name -> signalbox.v1.WorkflowStats
-	57, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
-	57, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
-	52, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
-	58, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
-	58, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
+	65, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
+	65, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
+	60, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
+	66, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
+	66, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
 	2,  // 8: signalbox.v1.WorkflowStats.last_runs:type_name -> signalbox.v1.RecentRun
-	57, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
-	58, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
-	57, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
-	59, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
+	65, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
+	66, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
+	65, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
+	67, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
 	4,  // 13: signalbox.v1.WorkflowVersion.resources:type_name -> signalbox.v1.Resource
-	57, // 14: signalbox.v1.Resource.load_time:type_name -> google.protobuf.Timestamp
+	65, // 14: signalbox.v1.Resource.load_time:type_name -> google.protobuf.Timestamp
 	7,  // 15: signalbox.v1.AssistDocumentResponse.completions:type_name -> signalbox.v1.Completion
-	53, // 16: signalbox.v1.ValidateWorkflowRequest.files:type_name -> signalbox.v1.ValidateWorkflowRequest.FilesEntry
-	60, // 17: signalbox.v1.ValidateWorkflowResponse.violations:type_name -> signalbox.v1.Violation
-	54, // 18: signalbox.v1.SaveDraftRequest.files:type_name -> signalbox.v1.SaveDraftRequest.FilesEntry
+	61, // 16: signalbox.v1.ValidateWorkflowRequest.files:type_name -> signalbox.v1.ValidateWorkflowRequest.FilesEntry
+	68, // 17: signalbox.v1.ValidateWorkflowResponse.violations:type_name -> signalbox.v1.Violation
+	62, // 18: signalbox.v1.SaveDraftRequest.files:type_name -> signalbox.v1.SaveDraftRequest.FilesEntry
 	0,  // 19: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	60, // 20: signalbox.v1.SaveDraftResponse.violations:type_name -> signalbox.v1.Violation
-	55, // 21: signalbox.v1.PublishWorkflowRequest.files:type_name -> signalbox.v1.PublishWorkflowRequest.FilesEntry
+	68, // 20: signalbox.v1.SaveDraftResponse.violations:type_name -> signalbox.v1.Violation
+	63, // 21: signalbox.v1.PublishWorkflowRequest.files:type_name -> signalbox.v1.PublishWorkflowRequest.FilesEntry
 	0,  // 22: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	3,  // 23: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	60, // 24: signalbox.v1.PublishWorkflowResponse.violations:type_name -> signalbox.v1.Violation
-	58, // 25: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
+	68, // 24: signalbox.v1.PublishWorkflowResponse.violations:type_name -> signalbox.v1.Violation
+	66, // 25: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
 	0,  // 26: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
 	0,  // 27: signalbox.v1.FindWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
-	58, // 28: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
+	66, // 28: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
 	0,  // 29: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	3,  // 30: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
 	25, // 31: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
 	22, // 32: signalbox.v1.GetWorkflowGridResponse.tasks:type_name -> signalbox.v1.GridTask
 	23, // 33: signalbox.v1.GetWorkflowGridResponse.runs:type_name -> signalbox.v1.GridRun
 	24, // 34: signalbox.v1.GetWorkflowGridResponse.cells:type_name -> signalbox.v1.GridCell
-	57, // 35: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
-	58, // 36: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
-	58, // 37: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
-	58, // 38: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
-	58, // 39: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
-	57, // 40: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
-	57, // 41: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
-	58, // 42: signalbox.v1.WorkflowTimer.jitter:type_name -> google.protobuf.Duration
-	58, // 43: signalbox.v1.WorkflowTimer.catch_up:type_name -> google.protobuf.Duration
-	3,  // 44: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
-	32, // 45: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
-	33, // 46: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
-	0,  // 47: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 48: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 49: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	61, // 50: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
-	56, // 51: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
-	62, // 52: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
-	25, // 53: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	57, // 54: signalbox.v1.Function.publish_time:type_name -> google.protobuf.Timestamp
-	42, // 55: signalbox.v1.PublishFunctionResponse.function:type_name -> signalbox.v1.Function
-	60, // 56: signalbox.v1.PublishFunctionResponse.violations:type_name -> signalbox.v1.Violation
-	42, // 57: signalbox.v1.ListFunctionsResponse.functions:type_name -> signalbox.v1.Function
-	42, // 58: signalbox.v1.GetFunctionResponse.function:type_name -> signalbox.v1.Function
-	49, // 59: signalbox.v1.GetFunctionResponse.used_by:type_name -> signalbox.v1.FunctionUser
-	59, // 60: signalbox.v1.GetFunctionResponse.input_schema:type_name -> signalbox.v1.JsonValue
-	59, // 61: signalbox.v1.GetFunctionResponse.output_schema:type_name -> signalbox.v1.JsonValue
-	8,  // 62: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	5,  // 63: signalbox.v1.WorkflowService.AssistDocument:input_type -> signalbox.v1.AssistDocumentRequest
-	10, // 64: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	12, // 65: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	14, // 66: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	16, // 67: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
-	18, // 68: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	20, // 69: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
-	26, // 70: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	28, // 71: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	30, // 72: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
-	34, // 73: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	36, // 74: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	38, // 75: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
-	40, // 76: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	43, // 77: signalbox.v1.WorkflowService.PublishFunction:input_type -> signalbox.v1.PublishFunctionRequest
-	45, // 78: signalbox.v1.WorkflowService.ListFunctions:input_type -> signalbox.v1.ListFunctionsRequest
-	47, // 79: signalbox.v1.WorkflowService.GetFunction:input_type -> signalbox.v1.GetFunctionRequest
-	50, // 80: signalbox.v1.WorkflowService.DeleteFunction:input_type -> signalbox.v1.DeleteFunctionRequest
-	9,  // 81: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	6,  // 82: signalbox.v1.WorkflowService.AssistDocument:output_type -> signalbox.v1.AssistDocumentResponse
-	11, // 83: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	13, // 84: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	15, // 85: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	17, // 86: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
-	19, // 87: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	21, // 88: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
-	27, // 89: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	29, // 90: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	31, // 91: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
-	35, // 92: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	37, // 93: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	39, // 94: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
-	41, // 95: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	44, // 96: signalbox.v1.WorkflowService.PublishFunction:output_type -> signalbox.v1.PublishFunctionResponse
-	46, // 97: signalbox.v1.WorkflowService.ListFunctions:output_type -> signalbox.v1.ListFunctionsResponse
-	48, // 98: signalbox.v1.WorkflowService.GetFunction:output_type -> signalbox.v1.GetFunctionResponse
-	51, // 99: signalbox.v1.WorkflowService.DeleteFunction:output_type -> signalbox.v1.DeleteFunctionResponse
-	81, // [81:100] is the sub-list for method output_type
-	62, // [62:81] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	65, // 35: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
+	66, // 36: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
+	66, // 37: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
+	66, // 38: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
+	66, // 39: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
+	65, // 40: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
+	65, // 41: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
+	66, // 42: signalbox.v1.WorkflowTimer.jitter:type_name -> google.protobuf.Duration
+	66, // 43: signalbox.v1.WorkflowTimer.catch_up:type_name -> google.protobuf.Duration
+	26, // 44: signalbox.v1.WorkflowTimer.settings:type_name -> signalbox.v1.ScheduleSettings
+	66, // 45: signalbox.v1.ScheduleSettings.jitter:type_name -> google.protobuf.Duration
+	66, // 46: signalbox.v1.ScheduleSettings.catch_up:type_name -> google.protobuf.Duration
+	65, // 47: signalbox.v1.ScheduleSettings.paused_until:type_name -> google.protobuf.Timestamp
+	26, // 48: signalbox.v1.SetScheduleRequest.settings:type_name -> signalbox.v1.ScheduleSettings
+	25, // 49: signalbox.v1.SetScheduleResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	65, // 50: signalbox.v1.ListDueTimesRequest.since:type_name -> google.protobuf.Timestamp
+	65, // 51: signalbox.v1.ListDueTimesRequest.until:type_name -> google.protobuf.Timestamp
+	31, // 52: signalbox.v1.ListDueTimesResponse.due_times:type_name -> signalbox.v1.DueTime
+	65, // 53: signalbox.v1.DueTime.time:type_name -> google.protobuf.Timestamp
+	65, // 54: signalbox.v1.BackfillWorkflowRequest.since:type_name -> google.protobuf.Timestamp
+	65, // 55: signalbox.v1.BackfillWorkflowRequest.until:type_name -> google.protobuf.Timestamp
+	31, // 56: signalbox.v1.BackfillWorkflowResponse.due_times:type_name -> signalbox.v1.DueTime
+	3,  // 57: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
+	40, // 58: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
+	41, // 59: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
+	0,  // 60: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 61: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 62: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	69, // 63: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
+	64, // 64: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
+	70, // 65: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	25, // 66: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	65, // 67: signalbox.v1.Function.publish_time:type_name -> google.protobuf.Timestamp
+	50, // 68: signalbox.v1.PublishFunctionResponse.function:type_name -> signalbox.v1.Function
+	68, // 69: signalbox.v1.PublishFunctionResponse.violations:type_name -> signalbox.v1.Violation
+	50, // 70: signalbox.v1.ListFunctionsResponse.functions:type_name -> signalbox.v1.Function
+	50, // 71: signalbox.v1.GetFunctionResponse.function:type_name -> signalbox.v1.Function
+	57, // 72: signalbox.v1.GetFunctionResponse.used_by:type_name -> signalbox.v1.FunctionUser
+	67, // 73: signalbox.v1.GetFunctionResponse.input_schema:type_name -> signalbox.v1.JsonValue
+	67, // 74: signalbox.v1.GetFunctionResponse.output_schema:type_name -> signalbox.v1.JsonValue
+	8,  // 75: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	5,  // 76: signalbox.v1.WorkflowService.AssistDocument:input_type -> signalbox.v1.AssistDocumentRequest
+	10, // 77: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	12, // 78: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	14, // 79: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	16, // 80: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
+	18, // 81: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	20, // 82: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
+	34, // 83: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	36, // 84: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	38, // 85: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
+	42, // 86: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	44, // 87: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	27, // 88: signalbox.v1.WorkflowService.SetSchedule:input_type -> signalbox.v1.SetScheduleRequest
+	29, // 89: signalbox.v1.WorkflowService.ListDueTimes:input_type -> signalbox.v1.ListDueTimesRequest
+	32, // 90: signalbox.v1.WorkflowService.BackfillWorkflow:input_type -> signalbox.v1.BackfillWorkflowRequest
+	46, // 91: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
+	48, // 92: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	51, // 93: signalbox.v1.WorkflowService.PublishFunction:input_type -> signalbox.v1.PublishFunctionRequest
+	53, // 94: signalbox.v1.WorkflowService.ListFunctions:input_type -> signalbox.v1.ListFunctionsRequest
+	55, // 95: signalbox.v1.WorkflowService.GetFunction:input_type -> signalbox.v1.GetFunctionRequest
+	58, // 96: signalbox.v1.WorkflowService.DeleteFunction:input_type -> signalbox.v1.DeleteFunctionRequest
+	9,  // 97: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	6,  // 98: signalbox.v1.WorkflowService.AssistDocument:output_type -> signalbox.v1.AssistDocumentResponse
+	11, // 99: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	13, // 100: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	15, // 101: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	17, // 102: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
+	19, // 103: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	21, // 104: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
+	35, // 105: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	37, // 106: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	39, // 107: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
+	43, // 108: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	45, // 109: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	28, // 110: signalbox.v1.WorkflowService.SetSchedule:output_type -> signalbox.v1.SetScheduleResponse
+	30, // 111: signalbox.v1.WorkflowService.ListDueTimes:output_type -> signalbox.v1.ListDueTimesResponse
+	33, // 112: signalbox.v1.WorkflowService.BackfillWorkflow:output_type -> signalbox.v1.BackfillWorkflowResponse
+	47, // 113: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
+	49, // 114: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	52, // 115: signalbox.v1.WorkflowService.PublishFunction:output_type -> signalbox.v1.PublishFunctionResponse
+	54, // 116: signalbox.v1.WorkflowService.ListFunctions:output_type -> signalbox.v1.ListFunctionsResponse
+	56, // 117: signalbox.v1.WorkflowService.GetFunction:output_type -> signalbox.v1.GetFunctionResponse
+	59, // 118: signalbox.v1.WorkflowService.DeleteFunction:output_type -> signalbox.v1.DeleteFunctionResponse
+	97, // [97:119] is the sub-list for method output_type
+	75, // [75:97] is the sub-list for method input_type
+	75, // [75:75] is the sub-list for extension type_name
+	75, // [75:75] is the sub-list for extension extendee
+	0,  // [0:75] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }
@@ -4361,14 +4948,14 @@ func file_signalbox_v1_workflow_proto_init() {
 	file_signalbox_v1_batch_proto_init()
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_workflow_proto_msgTypes[1].OneofWrappers = []any{}
-	file_signalbox_v1_workflow_proto_msgTypes[38].OneofWrappers = []any{}
+	file_signalbox_v1_workflow_proto_msgTypes[46].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_workflow_proto_rawDesc), len(file_signalbox_v1_workflow_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   57,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

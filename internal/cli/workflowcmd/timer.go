@@ -29,6 +29,12 @@ func timerFields(t *signalboxv1.WorkflowTimer) []output.Field {
 			output.Field{Name: "jitter", Value: t.GetJitter().AsDuration().String()},
 			output.Field{Name: "catch-up", Value: t.GetCatchUp().AsDuration().String()})
 	}
+	if set := ofOperators(t.GetSettings()); len(set) > 0 {
+		fields = append(fields, output.Field{Name: "set", Value: strings.Join(set, ", ") + ", beside the document"})
+	}
+	if until := t.GetSettings().GetPausedUntil(); until != nil {
+		fields = append(fields, output.Field{Name: "paused", Value: "until " + output.Moment(until)})
+	}
 	if because := t.GetUnknownBecause(); because != "" {
 		return append(fields, output.Field{Name: "next", Value: "unknown: " + because})
 	}
@@ -50,4 +56,20 @@ func timerFields(t *signalboxv1.WorkflowTimer) []output.Field {
 	}
 	return append(fields, output.Field{Name: "fired", Value: fmt.Sprintf("%d, %d missed, %d skipped for an open run",
 		t.GetFired(), t.GetMissed(), t.GetSkipped())})
+}
+
+// ofOperators names the settings that operators have set, but for the pause.
+func ofOperators(set *signalboxv1.ScheduleSettings) (names []string) {
+	for _, setting := range []struct {
+		name string
+		is   bool
+	}{
+		{"time zone", set.GetTimeZone() != ""}, {"overlap", set.GetOverlap() != ""}, {"jitter", set.GetJitter() != nil},
+		{"catch-up", set.GetCatchUp() != nil},
+	} {
+		if setting.is {
+			names = append(names, setting.name)
+		}
+	}
+	return names
 }

@@ -1,5 +1,5 @@
 // Package workflowcmd is the noun "workflow" of the command line: validate, test, save, publish, list, show, graph, grid,
-// versions, diff, pause, unpause, stop, delete.
+// versions, diff, pause, unpause, set, times, backfill, stop, delete.
 //
 // "validate" and "test" work on files, with the packages below dsl, and need no server; the others talk to the
 // WorkflowService only.
@@ -20,8 +20,8 @@ func New(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("workflow", "Validate, publish and manage workflow definitions", "")
 	noun.AddCommand(initCommand(s), runCommand(s), validateCommand(s), lintCommand(s), formatCommand(s), testCommand(s),
 		evalCommand(s), schemaCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), graphCommand(s),
-		gridCommand(s),
-		versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), stopCommand(s), deleteCommand(s))
+		gridCommand(s), versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), setCommand(s), timesCommand(s),
+		backfillCommand(s), stopCommand(s), deleteCommand(s))
 	return noun
 }
 

@@ -195,7 +195,7 @@ func stillFollows(ctx context.Context, timers State, f Fire) (bool, error) {
 // commit publishes the event and returns its position. The same fire time is a duplicate, unless it follows another run:
 // several runs may end within one second.
 func commit(ctx context.Context, events Publisher, f Fire) (int64, error) {
-	at := f.At.UTC().Format(time.RFC3339)
+	at := eventID(f.At)
 	data, err := json.Marshal(map[string]string{"scheduledTime": at, "workflow": f.Workflow, "version": f.Version})
 	if err != nil {
 		return 0, fmt.Errorf("encoding the event of a fire: %w", err)
@@ -217,6 +217,9 @@ func commit(ctx context.Context, events Publisher, f Fire) (int64, error) {
 	}
 	return accepted[0].Position, nil
 }
+
+// eventID returns the ID of the event of a due time.
+func eventID(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // fireID returns the workflow ID of the fire after the end of a run.
 func fireID(project, name, run string) string { return ID(project, name) + "/after/" + run }

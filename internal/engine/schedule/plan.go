@@ -56,6 +56,9 @@ func note(t event.Timer, key string) string {
 	if *settings.CatchUp != *usual.CatchUp {
 		when += fmt.Sprintf(", caught up within %s", *settings.CatchUp)
 	}
+	if until := t.Override.PausedUntil; !until.IsZero() {
+		when += ", not before " + until.UTC().Format(time.RFC3339)
+	}
 	text := fmt.Sprintf("workflow %s@%s of project %s: %s, by %s", t.Workflow, t.Version, t.Project, when,
 		contract.FireQueue)
 	if key != "" {
@@ -132,7 +135,7 @@ func policy(o dsl.Overlap) enumspb.ScheduleOverlapPolicy {
 func desired(c change) client.Schedule {
 	t := c.Timer
 	settings, when := t.Settings(), t.Firing()
-	spec := client.ScheduleSpec{Jitter: *settings.Jitter}
+	spec := client.ScheduleSpec{Jitter: *settings.Jitter, StartAt: when.Start}
 	if t.Spec.Cron != "" {
 		spec.CronExpressions, spec.TimeZoneName = []string{firing.Lists(t.Spec.Cron)}, settings.TimeZone
 	} else {

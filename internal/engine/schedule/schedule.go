@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -54,6 +56,8 @@ const (
 type Store interface {
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 	ListRuns(ctx context.Context, f run.Filter) ([]run.Run, error)
+	ListAudit(ctx context.Context, f audit.Filter) ([]audit.Entry, error)
+	WriteAudit(ctx context.Context, e audit.Entry) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (bool, error)
 }
 
@@ -83,13 +87,15 @@ type Reconciler struct {
 	opts Options
 	// seen holds the last followed run, by the schedule ID of its workflow.
 	seen map[string]string
+	// fired holds the newest due time that has fired, or must not fire, by the schedule ID of its workflow.
+	fired map[string]time.Time
 	// following holds the projects with workflows that follow their runs; nil before the first comparison.
 	following atomic.Pointer[map[string]bool]
 }
 
 // New returns a reconciler. It does nothing before Start.
 func New(opts Options) *Reconciler {
-	r := &Reconciler{opts: opts, seen: map[string]string{}}
+	r := &Reconciler{opts: opts, seen: map[string]string{}, fired: map[string]time.Time{}}
 	r.Loop = loop.New(r.poll)
 	return r
 }
@@ -134,6 +140,7 @@ func (r *Reconciler) compare(ctx context.Context, log *slog.Logger) error {
 	}
 	following := map[string]bool{}
 	for _, t := range timers {
+		errs = append(errs, r.check(ctx, t))
 		if t.Spec.Follows() {
 			following[t.Project] = true
 			errs = append(errs, r.follow(ctx, c, t))
@@ -156,7 +163,14 @@ func (r *Reconciler) read(ctx context.Context, c client.Client) (timers []event.
 	if err != nil {
 		return nil, nil, err
 	}
-	return timers, plan(timers, existing, r.opts.Key, func(name string) bool { return owned[name] }), nil
+	current := slices.Clone(timers)
+	for i, t := range current {
+		// A pause that has ended is no part of the schedule, so that times within it can be backfilled.
+		if !t.PausedAt(r.opts.Now()) {
+			current[i].Override.PausedUntil = time.Time{}
+		}
+	}
+	return timers, plan(current, existing, r.opts.Key, func(name string) bool { return owned[name] }), nil
 }
 
 // Lacking returns how many schedules Temporal must have, and the changes that it lacks, one line each. It changes

@@ -80,6 +80,9 @@ func callers() []Reason {
 			"Check it with `signalbox function list`, or publish it."},
 		{apperror.WorkflowPaused, only(refused), "The workflow is paused: it starts no new runs.",
 			"Unpause it, or wait until it is unpaused."},
+		{apperror.NoSchedule, only(refused), "The newest version of the workflow has no schedule with `cron` or `every`.",
+			"Publish a version that has one."},
+		{apperror.TooManyTimes, only(refused), "The schedule was due too often in the period.", "Ask for a shorter period."},
 		{apperror.GenerationLimit, only(refused), "The run would be too many starts away from one by a person or by the " +
 			"clock: workflows start each other, by tasks or by events that they emit.", "End the loop; where it is intended, " +
 			"raise `max_generation` of the project."},

@@ -134,13 +134,18 @@ func searchPage[C, T any](
 }
 
 func pageSize(asked int32, standard, most int) (int, error) {
+	return bounded("pageSize", "page size", asked, standard, most)
+}
+
+// bounded returns the number that a field asks for: the standard for 0.
+func bounded(field, what string, asked int32, standard, most int) (int, error) {
 	switch {
 	case asked == 0:
 		return standard, nil
 	case asked < 0 || int(asked) > most:
-		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "page size %d: give 1 to %d, or 0 for %d", asked,
-			most, standard).
-			WithField("pageSize", "must be between 0 and %d", most)
+		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s %d: give 1 to %d, or 0 for %d", what, asked, most,
+			standard).
+			WithField(field, "must be between 0 and %d", most)
 	}
 	return int(asked), nil
 }

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/aymanbagabas/go-udiff"
@@ -34,6 +35,7 @@ type WorkflowService interface {
 		limit int) ([]workflow.Version, error)
 	Graph(ctx context.Context, project, name, version string, draft bool) (workflow.VersionGraph, error)
 	SetPaused(ctx context.Context, project, name string, paused bool, reason string) (workflow.Workflow, error)
+	SetSchedule(ctx context.Context, t event.Timer) error
 	Delete(ctx context.Context, project, name string) error
 }
 
@@ -42,6 +44,9 @@ type Clock interface {
 	// Timer returns a workflow's timer, and whether it has one; Fires returns its times.
 	Timer(ctx context.Context, project, workflow string) (event.Timer, bool, error)
 	Fires(ctx context.Context, t event.Timer) (event.Fires, error)
+	// Times returns the newest due times of a period, Backfill fires those that did not fire.
+	Times(ctx context.Context, t event.Timer, since, until time.Time, limit int) ([]event.DueTime, error)
+	Backfill(ctx context.Context, t event.Timer, since, until time.Time, dryRun bool) ([]event.DueTime, error)
 }
 
 // Workflows implements signalbox.v1.WorkflowService.

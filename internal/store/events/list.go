@@ -95,6 +95,25 @@ func (s *Intake) EventsAt(ctx context.Context, project string, positions []int64
 	return list, err
 }
 
+// Positions implements [event.TimerStore].
+func (s *Intake) Positions(ctx context.Context, project, source string, ids []string) (map[string]int64, error) {
+	found := map[string]int64{}
+	err := s.db.Read(ctx, "read events by ID", func(ctx context.Context, c sqldb.Conn) error {
+		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{project, source},
+			func(ctx context.Context, marks string, args []any) error {
+				_, err := sqlrow.Collect(ctx, c,
+					`SELECT id, position FROM events WHERE project = $1 AND source = $2 AND id IN `+marks, args, func(row sqlrow.Scanner) (id string, err error) {
+						var position int64
+						err = row.Scan(&id, &position)
+						found[id] = position
+						return id, err
+					})
+				return err
+			})
+	})
+	return found, err
+}
+
 // NoEvent returns the error for an event that does not exist, or for its project.
 func NoEvent(ctx context.Context, c sqldb.Conn, project string, position int64) error {
 	if err := ledger.NeedProject(ctx, c, project); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -125,12 +126,23 @@ func (s *Interests) GetTimer(ctx context.Context, project, workflow string) (t e
 	return t, found, err
 }
 
-const selectTimers = `SELECT t.project, t.workflow, t.version, w.state = 'paused', t.published_at, t.timer
+// SetMissed implements [event.TimerStore].
+func (s *Interests) SetMissed(ctx context.Context, project, workflow string, at time.Time) error {
+	return s.db.Write(ctx, "record a missed time", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `UPDATE triggers SET missed_at = $3 WHERE project = $1 AND workflow = $2`, project,
+			workflow, sqlrow.Micros(at))
+		return err
+	})
+}
+
+const selectTimers = `SELECT t.project, t.workflow, t.version, w.state = 'paused', t.published_at, w.updated_at, t.timer,
+w.schedule, t.missed_at
 FROM triggers t JOIN workflows w ON w.project = t.project AND w.name = t.workflow AND w.latest_version = t.version
 WHERE t.timer IS NOT NULL`
 
 func scanTimer(row sqlrow.Scanner) (t event.Timer, err error) {
-	err = row.Scan(&t.Project, &t.Workflow, &t.Version, &t.Paused, sqlrow.TimeInto(&t.Since), sqlrow.JSONInto(&t.Spec))
+	err = row.Scan(&t.Project, &t.Workflow, &t.Version, &t.Paused, sqlrow.TimeInto(&t.Since), sqlrow.TimeInto(&t.ChangedAt),
+		sqlrow.JSONInto(&t.Spec), sqlrow.JSONInto(&t.Override), sqlrow.TimeInto(&t.MissedAt))
 	return t, err
 }
 

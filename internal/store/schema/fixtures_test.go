@@ -275,5 +275,14 @@ func fixtures() map[int64]fixture {
 			`SELECT parked_at - active_at FROM projects WHERE name = 'shop'`:                                              "1",
 			`SELECT CASE WHEN parked_at IS NULL AND active_at = 0 THEN 'served' END FROM projects WHERE name = 'default'`: "served",
 		},
+	}, 11: {
+		insert: []string{
+			`UPDATE workflows SET schedule = '{"overlap":"skip"}' WHERE name = 'a/order'`,
+			`UPDATE triggers SET missed_at = 72 WHERE workflow = 'a/order'`,
+		},
+		want: map[string]string{
+			`SELECT schedule FROM workflows WHERE name = 'a/order'`:     `{"overlap":"skip"}`,
+			`SELECT missed_at FROM triggers WHERE workflow = 'a/order'`: "72",
+		},
 	}}
 }

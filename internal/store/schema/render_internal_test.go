@@ -26,6 +26,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0008_program_limits.sql", "683af476332a", "683af476332a"},
 		{"0009_terms.sql", "2938901d59e3", "ec726c6b24a7"},
 		{"0010_parked.sql", "e810b4f8324d", "e810b4f8324d"},
+		{"0011_schedules.sql", "174cd3f79c52", "174cd3f79c52"},
 	}
 }
 

@@ -119,6 +119,12 @@ func testPublishEvents(t *testing.T, open Opener) {
 	require.Equal(t, apperror.Invalid, f.Class)
 	require.Equal(t, int64(7), give(t, s, newEvent("f")), "nothing of a refused batch is kept")
 	give(t, s, newEvents("many", 700)...)
+	positions, err := s.Events().Positions(ctx, here, newEvent("b").Source, []string{"b", "missing", "d", "b"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"b": 2, "d": 5}, positions)
+	positions, err = s.Events().Positions(ctx, here, "/another", []string{"b"})
+	require.NoError(t, err)
+	require.Empty(t, positions)
 }
 
 // testPublishEventsAtOnce has concurrent publishers of the same events in different orders.

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
+	"github.com/signalbox-dev/signalbox/internal/problem"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -398,12 +399,26 @@ func testTimers(t *testing.T, open Opener) {
 	_, err := s.SetPaused(ctx, here, "x/every", true, "", entry(audit.WorkflowPause, here, "x/every"))
 	require.NoError(t, err)
 	publish(t, s, timed(here, "x/every", "22", `{"every":2000000000}`))
+	override := event.Override{
+		TimerSettings: event.TimerSettings{TimeZone: "Europe/Berlin", Overlap: "skip", Jitter: new(time.Duration)},
+		PausedUntil:   at(9),
+	}
+	require.NoError(t, s.SetOverride(ctx, here, "x/cron", override, entry(audit.WorkflowSetSchedule, here, "x/cron")))
+	require.Equal(t, audit.WorkflowSetSchedule, audited(t, s, "x/cron")[0].Action)
+	err = s.SetOverride(ctx, here, "x/missing", override, entry(audit.WorkflowSetSchedule, here, "x/missing"))
+	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, "x/missing")
+	require.NoError(t, s.Events().SetMissed(ctx, here, "x/cron", at(7)))
+	require.NoError(t, s.Events().SetMissed(ctx, here, "x/every", at(7)))
 	want := []event.Timer{
-		{Project: "another", Workflow: "x/after", Version: "1", Since: at(1), Spec: event.TimerSpec{After: 5}},
-		{Project: here, Workflow: "x/cron", Version: "1", Since: at(1), Spec: event.TimerSpec{Cron: "* * * * *"}},
-		{Project: here, Workflow: "x/every", Version: "22", Paused: true, Since: at(2),
+		{Project: "another", Workflow: "x/after", Version: "1", Since: at(1), ChangedAt: at(1), Spec: event.TimerSpec{After: 5}},
+		{Project: here, Workflow: "x/cron", Version: "1", Since: at(1), ChangedAt: at(0),
+			Spec: event.TimerSpec{Cron: "* * * * *"}, Override: override, MissedAt: at(7)},
+		{Project: here, Workflow: "x/every", Version: "22", Paused: true, Since: at(2), ChangedAt: at(2), MissedAt: at(7),
 			Spec: event.TimerSpec{Every: 2 * time.Second}},
 	}
+	missed, err := s.Problems().MissedSchedules(ctx, []string{here, "another"})
+	require.NoError(t, err)
+	require.Equal(t, []problem.MissedSchedule{{Project: here, Workflow: "x/cron", At: at(7)}}, missed, "none that is paused")
 	list, err := s.Events().ListTimers(ctx, event.TimerCursor{}, 10)
 	require.NoError(t, err)
 	require.Equal(t, want, list)
@@ -418,4 +433,15 @@ func testTimers(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.False(t, found)
 	require.Len(t, unrouted(t, s, "a").Triggers, 1, "a timer alone matches no events")
+
+	require.NoError(t, s.SetOverride(ctx, here, "x/cron", event.Override{},
+		entry(audit.WorkflowSetSchedule, here, "x/cron")))
+	require.NoError(t, s.Events().SetMissed(ctx, here, "x/cron", time.Time{}))
+	one, _, err = s.Events().GetTimer(ctx, here, "x/cron")
+	require.NoError(t, err)
+	require.Zero(t, one.Override)
+	require.Zero(t, one.MissedAt)
+	missed, err = s.Problems().MissedSchedules(ctx, []string{here})
+	require.NoError(t, err)
+	require.Empty(t, missed)
 }

@@ -10,8 +10,6 @@ import {
   Button,
   Chip,
   command,
-  Countdown,
-  durationText,
   ErrorView,
   Facts,
   Menu,
@@ -32,8 +30,9 @@ import { StartDialog } from '../start'
 import { Source } from './Source'
 import { Grid, Statistics } from './Statistics'
 import { StopDialog } from './StopDialog'
+import { Triggers } from './Triggers'
 import { Versions } from './Versions'
-import { noNextTime, timerCount, unpublished, workflowAlerts } from './workflow'
+import { unpublished, workflowAlerts } from './workflow'
 
 const tabs = [
   { id: 'overview', label: 'Overview' },
@@ -106,7 +105,7 @@ export function WorkflowPage() {
                 onCompare={(from, to) => change({ from, to })}
               />
             ) : tab === 'triggers' ? (
-              <Triggers data={data} />
+              <Triggers project={project} data={data} />
             ) : (
               <Overview project={project} data={data} />
             )}
@@ -275,67 +274,6 @@ function Overview({ project, data: { workflow: w, version } }: { project: string
             version === undefined ? undefined : ['Published', <Time key="t" at={milliseconds(version.publishTime)} />],
             version === undefined ? undefined : ['Published by', version.publisher],
             ['Created', <Time key="c" at={milliseconds(w.createTime)} />],
-          ]}
-        />
-      </Panel>
-    </>
-  )
-}
-
-function Triggers({ data: { timer, workflow } }: { data: GetWorkflowResponse }) {
-  if (timer === undefined)
-    return (
-      <Panel>
-        No clock starts runs of this version. Events that start runs are in its source under <code>schedule.on</code>.
-      </Panel>
-    )
-  return (
-    <>
-      <AlertSlot
-        alerts={
-          timer.unknownBecause === ''
-            ? []
-            : [
-                {
-                  id: 'timer',
-                  tone: 'amber',
-                  title: 'Whether the clock runs is not known.',
-                  detail: timer.unknownBecause,
-                },
-              ]
-        }
-      />
-      <Panel title="Clock">
-        <Facts
-          facts={[
-            timer.cron === '' ? undefined : ['Cron', <code key="c">{timer.cron}</code>],
-            timer.every === undefined ? undefined : ['Every', durationText(timer.every)],
-            timer.after === undefined ? undefined : ['After the end of a run', durationText(timer.after)],
-            timer.timeZone === '' ? undefined : ['Time zone', timer.timeZone],
-            timer.overlap === '' ? undefined : ['Overlap', timer.overlap],
-            timer.jitter === undefined ? undefined : ['Jitter', `up to ${durationText(timer.jitter)}`],
-            timer.catchUp === undefined ? undefined : ['Catch-up window', durationText(timer.catchUp)],
-            [
-              'Next',
-              timer.nextTimes.length === 0
-                ? noNextTime(workflow)
-                : timer.nextTimes.map((t, i) => (
-                    <div key={i}>
-                      <Time at={milliseconds(t)} /> (in <Countdown at={milliseconds(t)} />)
-                    </div>
-                  )),
-            ],
-            [
-              'Last',
-              <Time
-                key="l"
-                at={milliseconds(timer.lastTime)}
-                unknown={timer.unknownBecause === '' ? 'not yet' : 'unknown'}
-              />,
-            ],
-            ['Fired', timerCount(timer, timer.fired)],
-            ['Missed', timerCount(timer, timer.missed)],
-            timer.after === undefined ? ['Skipped for an open run', timerCount(timer, timer.skipped)] : undefined,
           ]}
         />
       </Panel>

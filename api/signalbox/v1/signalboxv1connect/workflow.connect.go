@@ -72,6 +72,15 @@ const (
 	// WorkflowServiceUnpauseWorkflowProcedure is the fully-qualified name of the WorkflowService's
 	// UnpauseWorkflow RPC.
 	WorkflowServiceUnpauseWorkflowProcedure = "/signalbox.v1.WorkflowService/UnpauseWorkflow"
+	// WorkflowServiceSetScheduleProcedure is the fully-qualified name of the WorkflowService's
+	// SetSchedule RPC.
+	WorkflowServiceSetScheduleProcedure = "/signalbox.v1.WorkflowService/SetSchedule"
+	// WorkflowServiceListDueTimesProcedure is the fully-qualified name of the WorkflowService's
+	// ListDueTimes RPC.
+	WorkflowServiceListDueTimesProcedure = "/signalbox.v1.WorkflowService/ListDueTimes"
+	// WorkflowServiceBackfillWorkflowProcedure is the fully-qualified name of the WorkflowService's
+	// BackfillWorkflow RPC.
+	WorkflowServiceBackfillWorkflowProcedure = "/signalbox.v1.WorkflowService/BackfillWorkflow"
 	// WorkflowServiceStopWorkflowProcedure is the fully-qualified name of the WorkflowService's
 	// StopWorkflow RPC.
 	WorkflowServiceStopWorkflowProcedure = "/signalbox.v1.WorkflowService/StopWorkflow"
@@ -126,6 +135,16 @@ type WorkflowServiceClient interface {
 	PauseWorkflow(context.Context, *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error)
 	// UnpauseWorkflow allows new runs of the workflow again.
 	UnpauseWorkflow(context.Context, *connect.Request[v1.UnpauseWorkflowRequest]) (*connect.Response[v1.UnpauseWorkflowResponse], error)
+	// SetSchedule replaces what operators have set of the schedule of a workflow, beside its document. What is absent is as
+	// the document has it. It is refused with NO_SCHEDULE if the newest version has neither cron nor every.
+	SetSchedule(context.Context, *connect.Request[v1.SetScheduleRequest]) (*connect.Response[v1.SetScheduleResponse], error)
+	// ListDueTimes lists the newest times at which the schedule of a workflow was due since the publication of its newest
+	// version, newest first, and what became of them.
+	ListDueTimes(context.Context, *connect.Request[v1.ListDueTimesRequest]) (*connect.Response[v1.ListDueTimesResponse], error)
+	// BackfillWorkflow fires the schedule of a workflow at the due times of a period at which it did not fire. Each fire is
+	// an event with the ID of its time, so that a repeated request starts no second run. It is refused with TOO_MANY_TIMES
+	// beyond 1,000 due times, and with WORKFLOW_PAUSED while the workflow or its schedule is paused.
+	BackfillWorkflow(context.Context, *connect.Request[v1.BackfillWorkflowRequest]) (*connect.Response[v1.BackfillWorkflowResponse], error)
 	// StopWorkflow pauses a workflow and cancels its open runs as one batch. Both happen in one transaction, or neither.
 	// The batch selects the runs after the pause; it does not include a run whose start was accepted before the pause and
 	// is stored only after it. The same request ID returns the same batch, and does not pause the workflow again.
@@ -244,6 +263,25 @@ func NewWorkflowServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithSchema(workflowServiceMethods.ByName("UnpauseWorkflow")),
 			connect.WithClientOptions(opts...),
 		),
+		setSchedule: connect.NewClient[v1.SetScheduleRequest, v1.SetScheduleResponse](
+			httpClient,
+			baseURL+WorkflowServiceSetScheduleProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("SetSchedule")),
+			connect.WithClientOptions(opts...),
+		),
+		listDueTimes: connect.NewClient[v1.ListDueTimesRequest, v1.ListDueTimesResponse](
+			httpClient,
+			baseURL+WorkflowServiceListDueTimesProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("ListDueTimes")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		backfillWorkflow: connect.NewClient[v1.BackfillWorkflowRequest, v1.BackfillWorkflowResponse](
+			httpClient,
+			baseURL+WorkflowServiceBackfillWorkflowProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("BackfillWorkflow")),
+			connect.WithClientOptions(opts...),
+		),
 		stopWorkflow: connect.NewClient[v1.StopWorkflowRequest, v1.StopWorkflowResponse](
 			httpClient,
 			baseURL+WorkflowServiceStopWorkflowProcedure,
@@ -300,6 +338,9 @@ type workflowServiceClient struct {
 	getVersionGraph  *connect.Client[v1.GetVersionGraphRequest, v1.GetVersionGraphResponse]
 	pauseWorkflow    *connect.Client[v1.PauseWorkflowRequest, v1.PauseWorkflowResponse]
 	unpauseWorkflow  *connect.Client[v1.UnpauseWorkflowRequest, v1.UnpauseWorkflowResponse]
+	setSchedule      *connect.Client[v1.SetScheduleRequest, v1.SetScheduleResponse]
+	listDueTimes     *connect.Client[v1.ListDueTimesRequest, v1.ListDueTimesResponse]
+	backfillWorkflow *connect.Client[v1.BackfillWorkflowRequest, v1.BackfillWorkflowResponse]
 	stopWorkflow     *connect.Client[v1.StopWorkflowRequest, v1.StopWorkflowResponse]
 	deleteWorkflow   *connect.Client[v1.DeleteWorkflowRequest, v1.DeleteWorkflowResponse]
 	publishFunction  *connect.Client[v1.PublishFunctionRequest, v1.PublishFunctionResponse]
@@ -373,6 +414,21 @@ func (c *workflowServiceClient) UnpauseWorkflow(ctx context.Context, req *connec
 	return c.unpauseWorkflow.CallUnary(ctx, req)
 }
 
+// SetSchedule calls signalbox.v1.WorkflowService.SetSchedule.
+func (c *workflowServiceClient) SetSchedule(ctx context.Context, req *connect.Request[v1.SetScheduleRequest]) (*connect.Response[v1.SetScheduleResponse], error) {
+	return c.setSchedule.CallUnary(ctx, req)
+}
+
+// ListDueTimes calls signalbox.v1.WorkflowService.ListDueTimes.
+func (c *workflowServiceClient) ListDueTimes(ctx context.Context, req *connect.Request[v1.ListDueTimesRequest]) (*connect.Response[v1.ListDueTimesResponse], error) {
+	return c.listDueTimes.CallUnary(ctx, req)
+}
+
+// BackfillWorkflow calls signalbox.v1.WorkflowService.BackfillWorkflow.
+func (c *workflowServiceClient) BackfillWorkflow(ctx context.Context, req *connect.Request[v1.BackfillWorkflowRequest]) (*connect.Response[v1.BackfillWorkflowResponse], error) {
+	return c.backfillWorkflow.CallUnary(ctx, req)
+}
+
 // StopWorkflow calls signalbox.v1.WorkflowService.StopWorkflow.
 func (c *workflowServiceClient) StopWorkflow(ctx context.Context, req *connect.Request[v1.StopWorkflowRequest]) (*connect.Response[v1.StopWorkflowResponse], error) {
 	return c.stopWorkflow.CallUnary(ctx, req)
@@ -437,6 +493,16 @@ type WorkflowServiceHandler interface {
 	PauseWorkflow(context.Context, *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error)
 	// UnpauseWorkflow allows new runs of the workflow again.
 	UnpauseWorkflow(context.Context, *connect.Request[v1.UnpauseWorkflowRequest]) (*connect.Response[v1.UnpauseWorkflowResponse], error)
+	// SetSchedule replaces what operators have set of the schedule of a workflow, beside its document. What is absent is as
+	// the document has it. It is refused with NO_SCHEDULE if the newest version has neither cron nor every.
+	SetSchedule(context.Context, *connect.Request[v1.SetScheduleRequest]) (*connect.Response[v1.SetScheduleResponse], error)
+	// ListDueTimes lists the newest times at which the schedule of a workflow was due since the publication of its newest
+	// version, newest first, and what became of them.
+	ListDueTimes(context.Context, *connect.Request[v1.ListDueTimesRequest]) (*connect.Response[v1.ListDueTimesResponse], error)
+	// BackfillWorkflow fires the schedule of a workflow at the due times of a period at which it did not fire. Each fire is
+	// an event with the ID of its time, so that a repeated request starts no second run. It is refused with TOO_MANY_TIMES
+	// beyond 1,000 due times, and with WORKFLOW_PAUSED while the workflow or its schedule is paused.
+	BackfillWorkflow(context.Context, *connect.Request[v1.BackfillWorkflowRequest]) (*connect.Response[v1.BackfillWorkflowResponse], error)
 	// StopWorkflow pauses a workflow and cancels its open runs as one batch. Both happen in one transaction, or neither.
 	// The batch selects the runs after the pause; it does not include a run whose start was accepted before the pause and
 	// is stored only after it. The same request ID returns the same batch, and does not pause the workflow again.
@@ -551,6 +617,25 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 		connect.WithSchema(workflowServiceMethods.ByName("UnpauseWorkflow")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowServiceSetScheduleHandler := connect.NewUnaryHandler(
+		WorkflowServiceSetScheduleProcedure,
+		svc.SetSchedule,
+		connect.WithSchema(workflowServiceMethods.ByName("SetSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowServiceListDueTimesHandler := connect.NewUnaryHandler(
+		WorkflowServiceListDueTimesProcedure,
+		svc.ListDueTimes,
+		connect.WithSchema(workflowServiceMethods.ByName("ListDueTimes")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowServiceBackfillWorkflowHandler := connect.NewUnaryHandler(
+		WorkflowServiceBackfillWorkflowProcedure,
+		svc.BackfillWorkflow,
+		connect.WithSchema(workflowServiceMethods.ByName("BackfillWorkflow")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowServiceStopWorkflowHandler := connect.NewUnaryHandler(
 		WorkflowServiceStopWorkflowProcedure,
 		svc.StopWorkflow,
@@ -617,6 +702,12 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 			workflowServicePauseWorkflowHandler.ServeHTTP(w, r)
 		case WorkflowServiceUnpauseWorkflowProcedure:
 			workflowServiceUnpauseWorkflowHandler.ServeHTTP(w, r)
+		case WorkflowServiceSetScheduleProcedure:
+			workflowServiceSetScheduleHandler.ServeHTTP(w, r)
+		case WorkflowServiceListDueTimesProcedure:
+			workflowServiceListDueTimesHandler.ServeHTTP(w, r)
+		case WorkflowServiceBackfillWorkflowProcedure:
+			workflowServiceBackfillWorkflowHandler.ServeHTTP(w, r)
 		case WorkflowServiceStopWorkflowProcedure:
 			workflowServiceStopWorkflowHandler.ServeHTTP(w, r)
 		case WorkflowServiceDeleteWorkflowProcedure:
@@ -688,6 +779,18 @@ func (UnimplementedWorkflowServiceHandler) PauseWorkflow(context.Context, *conne
 
 func (UnimplementedWorkflowServiceHandler) UnpauseWorkflow(context.Context, *connect.Request[v1.UnpauseWorkflowRequest]) (*connect.Response[v1.UnpauseWorkflowResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.UnpauseWorkflow is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) SetSchedule(context.Context, *connect.Request[v1.SetScheduleRequest]) (*connect.Response[v1.SetScheduleResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.SetSchedule is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) ListDueTimes(context.Context, *connect.Request[v1.ListDueTimesRequest]) (*connect.Response[v1.ListDueTimesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.ListDueTimes is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) BackfillWorkflow(context.Context, *connect.Request[v1.BackfillWorkflowRequest]) (*connect.Response[v1.BackfillWorkflowResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.BackfillWorkflow is not implemented"))
 }
 
 func (UnimplementedWorkflowServiceHandler) StopWorkflow(context.Context, *connect.Request[v1.StopWorkflowRequest]) (*connect.Response[v1.StopWorkflowResponse], error) {

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/workflow.proto.
  */
 export const file_signalbox_v1_workflow: GenFile = /*@__PURE__*/
-  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSKnAgoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRIqCgVzdGF0cxgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzEg8KB3Byb2plY3QYCyABKAkitgMKDVdvcmtmbG93U3RhdHMSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7CghzdGF0dXNlcxgDIAMoCzIpLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzLlN0YXR1c2VzRW50cnkSGQoMc3VjY2Vzc19yYXRlGAQgASgBSACIAQESJgoDcDUwGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA3A5NRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZzYW1wbGUYByABKAMSKgoJbGFzdF9ydW5zGAggAygLMhcuc2lnbmFsYm94LnYxLlJlY2VudFJ1bhIMCgRvcGVuGAkgASgDEg0KBXN0dWNrGAogASgDEgwKBG1vcmUYCyADKAkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg8KDV9zdWNjZXNzX3JhdGUihQEKCVJlY2VudFJ1bhIKCgJpZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIt8BCg9Xb3JrZmxvd1ZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRIMCgRoYXNoGAIgASgJEhEKCXB1Ymxpc2hlchgDIAEoCRIwCgxwdWJsaXNoX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNvdXJjZRgFIAEoCRItCgxpbnB1dF9zY2hlbWEYBiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEikKCXJlc291cmNlcxgHIAMoCzIWLnNpZ25hbGJveC52MS5SZXNvdXJjZSJiCghSZXNvdXJjZRILCgN1cmkYASABKAkSDAoEaGFzaBgCIAEoCRIMCgRzaXplGAMgASgDEi0KCWxvYWRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiVgoVQXNzaXN0RG9jdW1lbnRSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEgwKBGxpbmUYAyABKAUSDgoGY29sdW1uGAQgASgFIl4KFkFzc2lzdERvY3VtZW50UmVzcG9uc2USLQoLY29tcGxldGlvbnMYASADKAsyGC5zaWduYWxib3gudjEuQ29tcGxldGlvbhIVCg1kb2N1bWVudGF0aW9uGAIgASgJInQKCkNvbXBsZXRpb24SDQoFbGFiZWwYASABKAkSDAoEa2luZBgCIAEoCRIOCgZkZXRhaWwYAyABKAkSFQoNZG9jdW1lbnRhdGlvbhgEIAEoCRIMCgR0ZXh0GAUgASgJEhQKDHN0YXJ0X2NvbHVtbhgGIAEoBSKpAQoXVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSPwoFZmlsZXMYAyADKAsyMC5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QuRmlsZXNFbnRyeRosCgpGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEihwEKGFZhbGlkYXRlV29ya2Zsb3dSZXNwb25zZRINCgV2YWxpZBgBIAEoCBIrCgp2aW9sYXRpb25zGAIgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbhIQCgh3b3JrZmxvdxgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEgwKBGhhc2gYBSABKAkimwEKEFNhdmVEcmFmdFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSOAoFZmlsZXMYAyADKAsyKS5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVxdWVzdC5GaWxlc0VudHJ5GiwKCkZpbGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJqChFTYXZlRHJhZnRSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIrCgp2aW9sYXRpb25zGAIgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbiK5AQoWUHVibGlzaFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCgh3b3JrZmxvdxgDIAEoCRI+CgVmaWxlcxgEIAMoCzIvLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXF1ZXN0LkZpbGVzRW50cnkaLAoKRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrEBChdQdWJsaXNoV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIPCgdjcmVhdGVkGAMgASgIEisKCnZpb2xhdGlvbnMYBCADKAsyFy5zaWduYWxib3gudjEuVmlvbGF0aW9uIqwBChRMaXN0V29ya2Zsb3dzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEgwKBHRleHQYBCABKAkSDgoGc3RhdGVzGAUgAygJEg0KBXN0YXRzGAYgASgIEi8KDHN0YXRzX3dpbmRvdxgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJbChVMaXN0V29ya2Zsb3dzUmVzcG9uc2USKQoJd29ya2Zsb3dzGAEgAygLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJbChRGaW5kV29ya2Zsb3dzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgR0ZXh0GAMgASgJEg4KBnN0YXRlcxgEIAMoCSJbChVGaW5kV29ya2Zsb3dzUmVzcG9uc2USKQoJd29ya2Zsb3dzGAEgAygLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKIAQoSR2V0V29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRINCgVkcmFmdBgEIAEoCBIvCgxzdGF0c193aW5kb3cYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24isQEKE0dldFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSLgoHdmVyc2lvbhgCIAEoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFAoMZHJhZnRfc291cmNlGAMgASgJEioKBXRpbWVyGAQgASgLMhsuc2lnbmFsYm94LnYxLldvcmtmbG93VGltZXIiWgoWR2V0V29ya2Zsb3dHcmlkUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDAoEcnVucxgEIAEoBSKMAQoXR2V0V29ya2Zsb3dHcmlkUmVzcG9uc2USJQoFdGFza3MYASADKAsyFi5zaWduYWxib3gudjEuR3JpZFRhc2sSIwoEcnVucxgCIAMoCzIVLnNpZ25hbGJveC52MS5HcmlkUnVuEiUKBWNlbGxzGAMgAygLMhYuc2lnbmFsYm94LnYxLkdyaWRDZWxsIjcKCEdyaWRUYXNrEg8KB3BvaW50ZXIYASABKAkSDAoEdGFzaxgCIAEoCRIMCgRraW5kGAMgASgJIqUBCgdHcmlkUnVuEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDgoGc3RhdHVzGAMgASgJEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdwYXJ0aWFsGAYgASgIIoMBCghHcmlkQ2VsbBILCgNydW4YASABKAUSDAoEdGFzaxgCIAEoBRIOCgZzdGF0dXMYAyABKAkSDQoFY291bnQYBCABKAMSEAoIYXR0ZW1wdHMYBSABKAMSKwoIZHVyYXRpb24YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ilQMKDVdvcmtmbG93VGltZXISDAoEY3JvbhgBIAEoCRIoCgVldmVyeRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgVhZnRlchgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgpuZXh0X3RpbWVzGAQgAygLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglsYXN0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWZpcmVkGAYgASgDEg4KBm1pc3NlZBgHIAEoAxIXCg91bmtub3duX2JlY2F1c2UYCCABKAkSEQoJdGltZV96b25lGAkgASgJEg8KB292ZXJsYXAYCiABKAkSKQoGaml0dGVyGAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCGNhdGNoX3VwGAwgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB3NraXBwZWQYDSABKAMiXwoTTGlzdFZlcnNpb25zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImAKFExpc3RWZXJzaW9uc1Jlc3BvbnNlEi8KCHZlcnNpb25zGAEgAygLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiUgoTRGlmZlZlcnNpb25zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEgwKBGZyb20YAyABKAkSCgoCdG8YBCABKAkiJwoURGlmZlZlcnNpb25zUmVzcG9uc2USDwoHdW5pZmllZBgBIAEoCSJbChZHZXRWZXJzaW9uR3JhcGhSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRINCgVkcmFmdBgEIAEoCCKMAQoXR2V0VmVyc2lvbkdyYXBoUmVzcG9uc2USEAoId29ya2Zsb3cYASABKAkSDwoHdmVyc2lvbhgCIAEoCRImCgVub2RlcxgDIAMoCzIXLnNpZ25hbGJveC52MS5HcmFwaE5vZGUSJgoFZWRnZXMYBCADKAsyFy5zaWduYWxib3gudjEuR3JhcGhFZGdlInAKCUdyYXBoTm9kZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBGtpbmQYAyABKAkSDgoGcGFyZW50GAQgASgJEg0KBWxhYmVsGAUgASgJEgwKBGxpbmUYBiABKAUSDgoGY29sdW1uGAcgASgFIkIKCUdyYXBoRWRnZRIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEgwKBGtpbmQYAyABKAkSDQoFbGFiZWwYBCABKAkiSQoUUGF1c2VXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIOCgZyZWFzb24YAyABKAkiQQoVUGF1c2VXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93IjsKFlVucGF1c2VXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCSJDChdVbnBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyKbAQoTU3RvcFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg4KBnJlYXNvbhgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEg8KB2RyeV9ydW4YBSABKAgSGgoNZXhwZWN0ZWRfb3BlbhgGIAEoA0gAiAEBQhAKDl9leHBlY3RlZF9vcGVuIoIDChRTdG9wV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIiCgViYXRjaBgCIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaBIPCgdjcmVhdGVkGAMgASgIEg4KBnBhdXNlZBgEIAEoCBI6CgRvcGVuGAUgAygLMiwuc2lnbmFsYm94LnYxLlN0b3BXb3JrZmxvd1Jlc3BvbnNlLk9wZW5FbnRyeRIQCghlbGlnaWJsZRgGIAEoAxIRCgl1bmNoYW5nZWQYByABKAMSLQoHcHJldmlldxgIIAMoCzIcLnNpZ25hbGJveC52MS5JbmVsaWdpYmxlUnVucxISCgpzdGFydGVkX2J5GAkgASgJEioKBXRpbWVyGAogASgLMhsuc2lnbmFsYm94LnYxLldvcmtmbG93VGltZXIaKwoJT3BlbkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiOgoVRGVsZXRlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiGAoWRGVsZXRlV29ya2Zsb3dSZXNwb25zZSKKAQoIRnVuY3Rpb24SDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgwKBGhhc2gYAyABKAkSDAoEc2l6ZRgEIAEoAxIRCglwdWJsaXNoZXIYBSABKAkSMAoMcHVibGlzaF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJYChZQdWJsaXNoRnVuY3Rpb25SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg4KBnNvdXJjZRgEIAEoCSKBAQoXUHVibGlzaEZ1bmN0aW9uUmVzcG9uc2USKAoIZnVuY3Rpb24YASABKAsyFi5zaWduYWxib3gudjEuRnVuY3Rpb24SDwoHY3JlYXRlZBgCIAEoCBIrCgp2aW9sYXRpb25zGAMgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbiJ6ChRMaXN0RnVuY3Rpb25zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEgwKBHRleHQYBCABKAkSDAoEbmFtZRgFIAEoCRIOCgZsYXRlc3QYBiABKAgiWwoVTGlzdEZ1bmN0aW9uc1Jlc3BvbnNlEikKCWZ1bmN0aW9ucxgBIAMoCzIWLnNpZ25hbGJveC52MS5GdW5jdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiRAoSR2V0RnVuY3Rpb25SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJItsBChNHZXRGdW5jdGlvblJlc3BvbnNlEigKCGZ1bmN0aW9uGAEgASgLMhYuc2lnbmFsYm94LnYxLkZ1bmN0aW9uEg4KBnNvdXJjZRgCIAEoCRIrCgd1c2VkX2J5GAMgAygLMhouc2lnbmFsYm94LnYxLkZ1bmN0aW9uVXNlchItCgxpbnB1dF9zY2hlbWEYBCABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEi4KDW91dHB1dF9zY2hlbWEYBSABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlIkEKDEZ1bmN0aW9uVXNlchIQCgh3b3JrZmxvdxgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg4KBmxhdGVzdBgDIAEoCCJHChVEZWxldGVGdW5jdGlvblJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiGAoWRGVsZXRlRnVuY3Rpb25SZXNwb25zZTKFDgoPV29ya2Zsb3dTZXJ2aWNlEmYKEFZhbGlkYXRlV29ya2Zsb3cSJS5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QaJi5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1Jlc3BvbnNlIgOQAgESYAoOQXNzaXN0RG9jdW1lbnQSIy5zaWduYWxib3gudjEuQXNzaXN0RG9jdW1lbnRSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkFzc2lzdERvY3VtZW50UmVzcG9uc2UiA5ACARJMCglTYXZlRHJhZnQSHi5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVxdWVzdBofLnNpZ25hbGJveC52MS5TYXZlRHJhZnRSZXNwb25zZRJeCg9QdWJsaXNoV29ya2Zsb3cSJC5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXNwb25zZRJdCg1MaXN0V29ya2Zsb3dzEiIuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXNwb25zZSIDkAIBEl0KDUZpbmRXb3JrZmxvd3MSIi5zaWduYWxib3gudjEuRmluZFdvcmtmbG93c1JlcXVlc3QaIy5zaWduYWxib3gudjEuRmluZFdvcmtmbG93c1Jlc3BvbnNlIgOQAgESVwoLR2V0V29ya2Zsb3cSIC5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dSZXF1ZXN0GiEuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93UmVzcG9uc2UiA5ACARJjCg9HZXRXb3JrZmxvd0dyaWQSJC5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dHcmlkUmVxdWVzdBolLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd0dyaWRSZXNwb25zZSIDkAIBEloKDExpc3RWZXJzaW9ucxIhLnNpZ25hbGJveC52MS5MaXN0VmVyc2lvbnNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkxpc3RWZXJzaW9uc1Jlc3BvbnNlIgOQAgESWgoMRGlmZlZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkRpZmZWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuRGlmZlZlcnNpb25zUmVzcG9uc2UiA5ACARJjCg9HZXRWZXJzaW9uR3JhcGgSJC5zaWduYWxib3gudjEuR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBolLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uR3JhcGhSZXNwb25zZSIDkAIBElgKDVBhdXNlV29ya2Zsb3cSIi5zaWduYWxib3gudjEuUGF1c2VXb3JrZmxvd1JlcXVlc3QaIy5zaWduYWxib3gudjEuUGF1c2VXb3JrZmxvd1Jlc3BvbnNlEl4KD1VucGF1c2VXb3JrZmxvdxIkLnNpZ25hbGJveC52MS5VbnBhdXNlV29ya2Zsb3dSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlVucGF1c2VXb3JrZmxvd1Jlc3BvbnNlElUKDFN0b3BXb3JrZmxvdxIhLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlN0b3BXb3JrZmxvd1Jlc3BvbnNlElsKDkRlbGV0ZVdvcmtmbG93EiMuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVxdWVzdBokLnNpZ25hbGJveC52MS5EZWxldGVXb3JrZmxvd1Jlc3BvbnNlEl4KD1B1Ymxpc2hGdW5jdGlvbhIkLnNpZ25hbGJveC52MS5QdWJsaXNoRnVuY3Rpb25SZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlB1Ymxpc2hGdW5jdGlvblJlc3BvbnNlEl0KDUxpc3RGdW5jdGlvbnMSIi5zaWduYWxib3gudjEuTGlzdEZ1bmN0aW9uc1JlcXVlc3QaIy5zaWduYWxib3gudjEuTGlzdEZ1bmN0aW9uc1Jlc3BvbnNlIgOQAgESVwoLR2V0RnVuY3Rpb24SIC5zaWduYWxib3gudjEuR2V0RnVuY3Rpb25SZXF1ZXN0GiEuc2lnbmFsYm94LnYxLkdldEZ1bmN0aW9uUmVzcG9uc2UiA5ACARJbCg5EZWxldGVGdW5jdGlvbhIjLnNpZ25hbGJveC52MS5EZWxldGVGdW5jdGlvblJlcXVlc3QaJC5zaWduYWxib3gudjEuRGVsZXRlRnVuY3Rpb25SZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_batch, file_signalbox_v1_types]);
+  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSKnAgoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRIqCgVzdGF0cxgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzEg8KB3Byb2plY3QYCyABKAkitgMKDVdvcmtmbG93U3RhdHMSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7CghzdGF0dXNlcxgDIAMoCzIpLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzLlN0YXR1c2VzRW50cnkSGQoMc3VjY2Vzc19yYXRlGAQgASgBSACIAQESJgoDcDUwGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA3A5NRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZzYW1wbGUYByABKAMSKgoJbGFzdF9ydW5zGAggAygLMhcuc2lnbmFsYm94LnYxLlJlY2VudFJ1bhIMCgRvcGVuGAkgASgDEg0KBXN0dWNrGAogASgDEgwKBG1vcmUYCyADKAkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg8KDV9zdWNjZXNzX3JhdGUihQEKCVJlY2VudFJ1bhIKCgJpZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIt8BCg9Xb3JrZmxvd1ZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRIMCgRoYXNoGAIgASgJEhEKCXB1Ymxpc2hlchgDIAEoCRIwCgxwdWJsaXNoX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNvdXJjZRgFIAEoCRItCgxpbnB1dF9zY2hlbWEYBiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEikKCXJlc291cmNlcxgHIAMoCzIWLnNpZ25hbGJveC52MS5SZXNvdXJjZSJiCghSZXNvdXJjZRILCgN1cmkYASABKAkSDAoEaGFzaBgCIAEoCRIMCgRzaXplGAMgASgDEi0KCWxvYWRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiVgoVQXNzaXN0RG9jdW1lbnRSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEgwKBGxpbmUYAyABKAUSDgoGY29sdW1uGAQgASgFIl4KFkFzc2lzdERvY3VtZW50UmVzcG9uc2USLQoLY29tcGxldGlvbnMYASADKAsyGC5zaWduYWxib3gudjEuQ29tcGxldGlvbhIVCg1kb2N1bWVudGF0aW9uGAIgASgJInQKCkNvbXBsZXRpb24SDQoFbGFiZWwYASABKAkSDAoEa2luZBgCIAEoCRIOCgZkZXRhaWwYAyABKAkSFQoNZG9jdW1lbnRhdGlvbhgEIAEoCRIMCgR0ZXh0GAUgASgJEhQKDHN0YXJ0X2NvbHVtbhgGIAEoBSKpAQoXVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSPwoFZmlsZXMYAyADKAsyMC5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QuRmlsZXNFbnRyeRosCgpGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEihwEKGFZhbGlkYXRlV29ya2Zsb3dSZXNwb25zZRINCgV2YWxpZBgBIAEoCBIrCgp2aW9sYXRpb25zGAIgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbhIQCgh3b3JrZmxvdxgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEgwKBGhhc2gYBSABKAkimwEKEFNhdmVEcmFmdFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSOAoFZmlsZXMYAyADKAsyKS5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVxdWVzdC5GaWxlc0VudHJ5GiwKCkZpbGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJqChFTYXZlRHJhZnRSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIrCgp2aW9sYXRpb25zGAIgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbiK5AQoWUHVibGlzaFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCgh3b3JrZmxvdxgDIAEoCRI+CgVmaWxlcxgEIAMoCzIvLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXF1ZXN0LkZpbGVzRW50cnkaLAoKRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrEBChdQdWJsaXNoV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIPCgdjcmVhdGVkGAMgASgIEisKCnZpb2xhdGlvbnMYBCADKAsyFy5zaWduYWxib3gudjEuVmlvbGF0aW9uIqwBChRMaXN0V29ya2Zsb3dzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEgwKBHRleHQYBCABKAkSDgoGc3RhdGVzGAUgAygJEg0KBXN0YXRzGAYgASgIEi8KDHN0YXRzX3dpbmRvdxgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJbChVMaXN0V29ya2Zsb3dzUmVzcG9uc2USKQoJd29ya2Zsb3dzGAEgAygLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJbChRGaW5kV29ya2Zsb3dzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgR0ZXh0GAMgASgJEg4KBnN0YXRlcxgEIAMoCSJbChVGaW5kV29ya2Zsb3dzUmVzcG9uc2USKQoJd29ya2Zsb3dzGAEgAygLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKIAQoSR2V0V29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRINCgVkcmFmdBgEIAEoCBIvCgxzdGF0c193aW5kb3cYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24isQEKE0dldFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSLgoHdmVyc2lvbhgCIAEoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFAoMZHJhZnRfc291cmNlGAMgASgJEioKBXRpbWVyGAQgASgLMhsuc2lnbmFsYm94LnYxLldvcmtmbG93VGltZXIiWgoWR2V0V29ya2Zsb3dHcmlkUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDAoEcnVucxgEIAEoBSKMAQoXR2V0V29ya2Zsb3dHcmlkUmVzcG9uc2USJQoFdGFza3MYASADKAsyFi5zaWduYWxib3gudjEuR3JpZFRhc2sSIwoEcnVucxgCIAMoCzIVLnNpZ25hbGJveC52MS5HcmlkUnVuEiUKBWNlbGxzGAMgAygLMhYuc2lnbmFsYm94LnYxLkdyaWRDZWxsIjcKCEdyaWRUYXNrEg8KB3BvaW50ZXIYASABKAkSDAoEdGFzaxgCIAEoCRIMCgRraW5kGAMgASgJIqUBCgdHcmlkUnVuEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDgoGc3RhdHVzGAMgASgJEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdwYXJ0aWFsGAYgASgIIoMBCghHcmlkQ2VsbBILCgNydW4YASABKAUSDAoEdGFzaxgCIAEoBRIOCgZzdGF0dXMYAyABKAkSDQoFY291bnQYBCABKAMSEAoIYXR0ZW1wdHMYBSABKAMSKwoIZHVyYXRpb24YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ixwMKDVdvcmtmbG93VGltZXISDAoEY3JvbhgBIAEoCRIoCgVldmVyeRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgVhZnRlchgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgpuZXh0X3RpbWVzGAQgAygLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglsYXN0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWZpcmVkGAYgASgDEg4KBm1pc3NlZBgHIAEoAxIXCg91bmtub3duX2JlY2F1c2UYCCABKAkSEQoJdGltZV96b25lGAkgASgJEg8KB292ZXJsYXAYCiABKAkSKQoGaml0dGVyGAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCGNhdGNoX3VwGAwgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB3NraXBwZWQYDSABKAMSMAoIc2V0dGluZ3MYDiABKAsyHi5zaWduYWxib3gudjEuU2NoZWR1bGVTZXR0aW5ncyLAAQoQU2NoZWR1bGVTZXR0aW5ncxIRCgl0aW1lX3pvbmUYASABKAkSDwoHb3ZlcmxhcBgCIAEoCRIpCgZqaXR0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIY2F0Y2hfdXAYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMAoMcGF1c2VkX3VudGlsGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJpChJTZXRTY2hlZHVsZVJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIwCghzZXR0aW5ncxgDIAEoCzIeLnNpZ25hbGJveC52MS5TY2hlZHVsZVNldHRpbmdzIkEKE1NldFNjaGVkdWxlUmVzcG9uc2USKgoFdGltZXIYASABKAsyGy5zaWduYWxib3gudjEuV29ya2Zsb3dUaW1lciKvAQoTTGlzdER1ZVRpbWVzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFbGltaXQYBSABKAUSEAoIb3V0Y29tZXMYBiADKAkiQAoUTGlzdER1ZVRpbWVzUmVzcG9uc2USKAoJZHVlX3RpbWVzGAEgAygLMhUuc2lnbmFsYm94LnYxLkR1ZVRpbWUiZgoHRHVlVGltZRIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdvdXRjb21lGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIQCghwb3NpdGlvbhgEIAEoAyKjAQoXQmFja2ZpbGxXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFdW50aWwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2RyeV9ydW4YBSABKAgiRAoYQmFja2ZpbGxXb3JrZmxvd1Jlc3BvbnNlEigKCWR1ZV90aW1lcxgBIAMoCzIVLnNpZ25hbGJveC52MS5EdWVUaW1lIl8KE0xpc3RWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJgChRMaXN0VmVyc2lvbnNSZXNwb25zZRIvCgh2ZXJzaW9ucxgBIAMoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlIKE0RpZmZWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJIicKFERpZmZWZXJzaW9uc1Jlc3BvbnNlEg8KB3VuaWZpZWQYASABKAkiWwoWR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgijAEKF0dldFZlcnNpb25HcmFwaFJlc3BvbnNlEhAKCHdvcmtmbG93GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoFbm9kZXMYAyADKAsyFy5zaWduYWxib3gudjEuR3JhcGhOb2RlEiYKBWVkZ2VzGAQgAygLMhcuc2lnbmFsYm94LnYxLkdyYXBoRWRnZSJwCglHcmFwaE5vZGUSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRraW5kGAMgASgJEg4KBnBhcmVudBgEIAEoCRINCgVsYWJlbBgFIAEoCRIMCgRsaW5lGAYgASgFEg4KBmNvbHVtbhgHIAEoBSJCCglHcmFwaEVkZ2USDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRraW5kGAMgASgJEg0KBWxhYmVsGAQgASgJIkkKFFBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDgoGcmVhc29uGAMgASgJIkEKFVBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyI7ChZVbnBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiQwoXVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cimwEKE1N0b3BXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIOCgZyZWFzb24YAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIPCgdkcnlfcnVuGAUgASgIEhoKDWV4cGVjdGVkX29wZW4YBiABKANIAIgBAUIQCg5fZXhwZWN0ZWRfb3BlbiKCAwoUU3RvcFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSIgoFYmF0Y2gYAiABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSDwoHY3JlYXRlZBgDIAEoCBIOCgZwYXVzZWQYBCABKAgSOgoEb3BlbhgFIAMoCzIsLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXNwb25zZS5PcGVuRW50cnkSEAoIZWxpZ2libGUYBiABKAMSEQoJdW5jaGFuZ2VkGAcgASgDEi0KB3ByZXZpZXcYCCADKAsyHC5zaWduYWxib3gudjEuSW5lbGlnaWJsZVJ1bnMSEgoKc3RhcnRlZF9ieRgJIAEoCRIqCgV0aW1lchgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyGisKCU9wZW5FbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIjoKFURlbGV0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJIhgKFkRlbGV0ZVdvcmtmbG93UmVzcG9uc2UiigEKCEZ1bmN0aW9uEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIMCgRoYXNoGAMgASgJEgwKBHNpemUYBCABKAMSEQoJcHVibGlzaGVyGAUgASgJEjAKDHB1Ymxpc2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiWAoWUHVibGlzaEZ1bmN0aW9uUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIOCgZzb3VyY2UYBCABKAkigQEKF1B1Ymxpc2hGdW5jdGlvblJlc3BvbnNlEigKCGZ1bmN0aW9uGAEgASgLMhYuc2lnbmFsYm94LnYxLkZ1bmN0aW9uEg8KB2NyZWF0ZWQYAiABKAgSKwoKdmlvbGF0aW9ucxgDIAMoCzIXLnNpZ25hbGJveC52MS5WaW9sYXRpb24iegoUTGlzdEZ1bmN0aW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJEgwKBG5hbWUYBSABKAkSDgoGbGF0ZXN0GAYgASgIIlsKFUxpc3RGdW5jdGlvbnNSZXNwb25zZRIpCglmdW5jdGlvbnMYASADKAsyFi5zaWduYWxib3gudjEuRnVuY3Rpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkQKEkdldEZ1bmN0aW9uUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSDwoHdmVyc2lvbhgDIAEoCSLbAQoTR2V0RnVuY3Rpb25SZXNwb25zZRIoCghmdW5jdGlvbhgBIAEoCzIWLnNpZ25hbGJveC52MS5GdW5jdGlvbhIOCgZzb3VyY2UYAiABKAkSKwoHdXNlZF9ieRgDIAMoCzIaLnNpZ25hbGJveC52MS5GdW5jdGlvblVzZXISLQoMaW5wdXRfc2NoZW1hGAQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIuCg1vdXRwdXRfc2NoZW1hGAUgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZSJBCgxGdW5jdGlvblVzZXISEAoId29ya2Zsb3cYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZsYXRlc3QYAyABKAgiRwoVRGVsZXRlRnVuY3Rpb25SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJIhgKFkRlbGV0ZUZ1bmN0aW9uUmVzcG9uc2UymBAKD1dvcmtmbG93U2VydmljZRJmChBWYWxpZGF0ZVdvcmtmbG93EiUuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0GiYuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXNwb25zZSIDkAIBEmAKDkFzc2lzdERvY3VtZW50EiMuc2lnbmFsYm94LnYxLkFzc2lzdERvY3VtZW50UmVxdWVzdBokLnNpZ25hbGJveC52MS5Bc3Npc3REb2N1bWVudFJlc3BvbnNlIgOQAgESTAoJU2F2ZURyYWZ0Eh4uc2lnbmFsYm94LnYxLlNhdmVEcmFmdFJlcXVlc3QaHy5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVzcG9uc2USXgoPUHVibGlzaFdvcmtmbG93EiQuc2lnbmFsYm94LnYxLlB1Ymxpc2hXb3JrZmxvd1JlcXVlc3QaJS5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVzcG9uc2USXQoNTGlzdFdvcmtmbG93cxIiLnNpZ25hbGJveC52MS5MaXN0V29ya2Zsb3dzUmVxdWVzdBojLnNpZ25hbGJveC52MS5MaXN0V29ya2Zsb3dzUmVzcG9uc2UiA5ACARJdCg1GaW5kV29ya2Zsb3dzEiIuc2lnbmFsYm94LnYxLkZpbmRXb3JrZmxvd3NSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkZpbmRXb3JrZmxvd3NSZXNwb25zZSIDkAIBElcKC0dldFdvcmtmbG93EiAuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93UmVxdWVzdBohLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd1Jlc3BvbnNlIgOQAgESYwoPR2V0V29ya2Zsb3dHcmlkEiQuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93R3JpZFJlcXVlc3QaJS5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dHcmlkUmVzcG9uc2UiA5ACARJaCgxMaXN0VmVyc2lvbnMSIS5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVxdWVzdBoiLnNpZ25hbGJveC52MS5MaXN0VmVyc2lvbnNSZXNwb25zZSIDkAIBEloKDERpZmZWZXJzaW9ucxIhLnNpZ25hbGJveC52MS5EaWZmVmVyc2lvbnNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkRpZmZWZXJzaW9uc1Jlc3BvbnNlIgOQAgESYwoPR2V0VmVyc2lvbkdyYXBoEiQuc2lnbmFsYm94LnYxLkdldFZlcnNpb25HcmFwaFJlcXVlc3QaJS5zaWduYWxib3gudjEuR2V0VmVyc2lvbkdyYXBoUmVzcG9uc2UiA5ACARJYCg1QYXVzZVdvcmtmbG93EiIuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXNwb25zZRJeCg9VbnBhdXNlV29ya2Zsb3cSJC5zaWduYWxib3gudjEuVW5wYXVzZVdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5VbnBhdXNlV29ya2Zsb3dSZXNwb25zZRJSCgtTZXRTY2hlZHVsZRIgLnNpZ25hbGJveC52MS5TZXRTY2hlZHVsZVJlcXVlc3QaIS5zaWduYWxib3gudjEuU2V0U2NoZWR1bGVSZXNwb25zZRJaCgxMaXN0RHVlVGltZXMSIS5zaWduYWxib3gudjEuTGlzdER1ZVRpbWVzUmVxdWVzdBoiLnNpZ25hbGJveC52MS5MaXN0RHVlVGltZXNSZXNwb25zZSIDkAIBEmEKEEJhY2tmaWxsV29ya2Zsb3cSJS5zaWduYWxib3gudjEuQmFja2ZpbGxXb3JrZmxvd1JlcXVlc3QaJi5zaWduYWxib3gudjEuQmFja2ZpbGxXb3JrZmxvd1Jlc3BvbnNlElUKDFN0b3BXb3JrZmxvdxIhLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlN0b3BXb3JrZmxvd1Jlc3BvbnNlElsKDkRlbGV0ZVdvcmtmbG93EiMuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVxdWVzdBokLnNpZ25hbGJveC52MS5EZWxldGVXb3JrZmxvd1Jlc3BvbnNlEl4KD1B1Ymxpc2hGdW5jdGlvbhIkLnNpZ25hbGJveC52MS5QdWJsaXNoRnVuY3Rpb25SZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlB1Ymxpc2hGdW5jdGlvblJlc3BvbnNlEl0KDUxpc3RGdW5jdGlvbnMSIi5zaWduYWxib3gudjEuTGlzdEZ1bmN0aW9uc1JlcXVlc3QaIy5zaWduYWxib3gudjEuTGlzdEZ1bmN0aW9uc1Jlc3BvbnNlIgOQAgESVwoLR2V0RnVuY3Rpb24SIC5zaWduYWxib3gudjEuR2V0RnVuY3Rpb25SZXF1ZXN0GiEuc2lnbmFsYm94LnYxLkdldEZ1bmN0aW9uUmVzcG9uc2UiA5ACARJbCg5EZWxldGVGdW5jdGlvbhIjLnNpZ25hbGJveC52MS5EZWxldGVGdW5jdGlvblJlcXVlc3QaJC5zaWduYWxib3gudjEuRGVsZXRlRnVuY3Rpb25SZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_batch, file_signalbox_v1_types]);
 
 /**
  * Workflow is the record of one workflow definition.
@@ -1183,6 +1183,13 @@ export type WorkflowTimer = Message<"signalbox.v1.WorkflowTimer"> & {
    * @generated from field: int64 skipped = 13;
    */
   skipped: bigint;
+
+  /**
+   * What operators have set, and which takes precedence over the document. Not set for after.
+   *
+   * @generated from field: signalbox.v1.ScheduleSettings settings = 14;
+   */
+  settings?: ScheduleSettings | undefined;
 };
 
 /**
@@ -1191,6 +1198,265 @@ export type WorkflowTimer = Message<"signalbox.v1.WorkflowTimer"> & {
  */
 export const WorkflowTimerSchema: GenMessage<WorkflowTimer> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_workflow, 25);
+
+/**
+ * ScheduleSettings are settings of a schedule that operators have set. What is absent or empty is as in the document.
+ *
+ * @generated from message signalbox.v1.ScheduleSettings
+ */
+export type ScheduleSettings = Message<"signalbox.v1.ScheduleSettings"> & {
+  /**
+   * IANA name of the time zone of cron.
+   *
+   * @generated from field: string time_zone = 1;
+   */
+  timeZone: string;
+
+  /**
+   * "allow", "skip", "queue one" or "cancel the open one".
+   *
+   * @generated from field: string overlap = 2;
+   */
+  overlap: string;
+
+  /**
+   * The longest random delay of a fire, up to a day.
+   *
+   * @generated from field: google.protobuf.Duration jitter = 3;
+   */
+  jitter?: Duration | undefined;
+
+  /**
+   * The age up to which a missed fire is made up for, from 10 seconds to a year.
+   *
+   * @generated from field: google.protobuf.Duration catch_up = 4;
+   */
+  catchUp?: Duration | undefined;
+
+  /**
+   * The schedule does not fire before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp paused_until = 5;
+   */
+  pausedUntil?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.ScheduleSettings.
+ * Use `create(ScheduleSettingsSchema)` to create a new message.
+ */
+export const ScheduleSettingsSchema: GenMessage<ScheduleSettings> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 26);
+
+/**
+ * @generated from message signalbox.v1.SetScheduleRequest
+ */
+export type SetScheduleRequest = Message<"signalbox.v1.SetScheduleRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * @generated from field: string workflow = 2;
+   */
+  workflow: string;
+
+  /**
+   * @generated from field: signalbox.v1.ScheduleSettings settings = 3;
+   */
+  settings?: ScheduleSettings | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.SetScheduleRequest.
+ * Use `create(SetScheduleRequestSchema)` to create a new message.
+ */
+export const SetScheduleRequestSchema: GenMessage<SetScheduleRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 27);
+
+/**
+ * @generated from message signalbox.v1.SetScheduleResponse
+ */
+export type SetScheduleResponse = Message<"signalbox.v1.SetScheduleResponse"> & {
+  /**
+   * @generated from field: signalbox.v1.WorkflowTimer timer = 1;
+   */
+  timer?: WorkflowTimer | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.SetScheduleResponse.
+ * Use `create(SetScheduleResponseSchema)` to create a new message.
+ */
+export const SetScheduleResponseSchema: GenMessage<SetScheduleResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 28);
+
+/**
+ * @generated from message signalbox.v1.ListDueTimesRequest
+ */
+export type ListDueTimesRequest = Message<"signalbox.v1.ListDueTimesRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * @generated from field: string workflow = 2;
+   */
+  workflow: string;
+
+  /**
+   * The period: since is exclusive, until inclusive. The default of until is now.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp until = 4;
+   */
+  until?: Timestamp | undefined;
+
+  /**
+   * At most so many due times are looked at, the newest of the period: 100 by default, up to 1,000.
+   *
+   * @generated from field: int32 limit = 5;
+   */
+  limit: number;
+
+  /**
+   * List only due times with these outcomes.
+   *
+   * @generated from field: repeated string outcomes = 6;
+   */
+  outcomes: string[];
+};
+
+/**
+ * Describes the message signalbox.v1.ListDueTimesRequest.
+ * Use `create(ListDueTimesRequestSchema)` to create a new message.
+ */
+export const ListDueTimesRequestSchema: GenMessage<ListDueTimesRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 29);
+
+/**
+ * @generated from message signalbox.v1.ListDueTimesResponse
+ */
+export type ListDueTimesResponse = Message<"signalbox.v1.ListDueTimesResponse"> & {
+  /**
+   * @generated from field: repeated signalbox.v1.DueTime due_times = 1;
+   */
+  dueTimes: DueTime[];
+};
+
+/**
+ * Describes the message signalbox.v1.ListDueTimesResponse.
+ * Use `create(ListDueTimesResponseSchema)` to create a new message.
+ */
+export const ListDueTimesResponseSchema: GenMessage<ListDueTimesResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 30);
+
+/**
+ * DueTime is a time at which a schedule was due.
+ *
+ * @generated from message signalbox.v1.DueTime
+ */
+export type DueTime = Message<"signalbox.v1.DueTime"> & {
+  /**
+   * @generated from field: google.protobuf.Timestamp time = 1;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * "fired" (there is an event), "due" (the event may still come), "paused" (the workflow or its schedule was paused),
+   * "skipped" (a run that the schedule had started was open) or "missed" (it was too late to be caught up).
+   *
+   * @generated from field: string outcome = 2;
+   */
+  outcome: string;
+
+  /**
+   * Why the schedule did not fire; empty if it did.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * Position of the event; 0 if there is none.
+   *
+   * @generated from field: int64 position = 4;
+   */
+  position: bigint;
+};
+
+/**
+ * Describes the message signalbox.v1.DueTime.
+ * Use `create(DueTimeSchema)` to create a new message.
+ */
+export const DueTimeSchema: GenMessage<DueTime> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 31);
+
+/**
+ * @generated from message signalbox.v1.BackfillWorkflowRequest
+ */
+export type BackfillWorkflowRequest = Message<"signalbox.v1.BackfillWorkflowRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * @generated from field: string workflow = 2;
+   */
+  workflow: string;
+
+  /**
+   * The period: both ends are included. The default of until is now.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp until = 4;
+   */
+  until?: Timestamp | undefined;
+
+  /**
+   * Return the due times, and fire none.
+   *
+   * @generated from field: bool dry_run = 5;
+   */
+  dryRun: boolean;
+};
+
+/**
+ * Describes the message signalbox.v1.BackfillWorkflowRequest.
+ * Use `create(BackfillWorkflowRequestSchema)` to create a new message.
+ */
+export const BackfillWorkflowRequestSchema: GenMessage<BackfillWorkflowRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 32);
+
+/**
+ * @generated from message signalbox.v1.BackfillWorkflowResponse
+ */
+export type BackfillWorkflowResponse = Message<"signalbox.v1.BackfillWorkflowResponse"> & {
+  /**
+   * The due times that are fired, or with dry_run would be, earliest first, with their outcomes so far.
+   *
+   * @generated from field: repeated signalbox.v1.DueTime due_times = 1;
+   */
+  dueTimes: DueTime[];
+};
+
+/**
+ * Describes the message signalbox.v1.BackfillWorkflowResponse.
+ * Use `create(BackfillWorkflowResponseSchema)` to create a new message.
+ */
+export const BackfillWorkflowResponseSchema: GenMessage<BackfillWorkflowResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 33);
 
 /**
  * @generated from message signalbox.v1.ListVersionsRequest
@@ -1222,7 +1488,7 @@ export type ListVersionsRequest = Message<"signalbox.v1.ListVersionsRequest"> & 
  * Use `create(ListVersionsRequestSchema)` to create a new message.
  */
 export const ListVersionsRequestSchema: GenMessage<ListVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 26);
+  messageDesc(file_signalbox_v1_workflow, 34);
 
 /**
  * @generated from message signalbox.v1.ListVersionsResponse
@@ -1244,7 +1510,7 @@ export type ListVersionsResponse = Message<"signalbox.v1.ListVersionsResponse"> 
  * Use `create(ListVersionsResponseSchema)` to create a new message.
  */
 export const ListVersionsResponseSchema: GenMessage<ListVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 27);
+  messageDesc(file_signalbox_v1_workflow, 35);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsRequest
@@ -1280,7 +1546,7 @@ export type DiffVersionsRequest = Message<"signalbox.v1.DiffVersionsRequest"> & 
  * Use `create(DiffVersionsRequestSchema)` to create a new message.
  */
 export const DiffVersionsRequestSchema: GenMessage<DiffVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 28);
+  messageDesc(file_signalbox_v1_workflow, 36);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsResponse
@@ -1299,7 +1565,7 @@ export type DiffVersionsResponse = Message<"signalbox.v1.DiffVersionsResponse"> 
  * Use `create(DiffVersionsResponseSchema)` to create a new message.
  */
 export const DiffVersionsResponseSchema: GenMessage<DiffVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 29);
+  messageDesc(file_signalbox_v1_workflow, 37);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphRequest
@@ -1337,7 +1603,7 @@ export type GetVersionGraphRequest = Message<"signalbox.v1.GetVersionGraphReques
  * Use `create(GetVersionGraphRequestSchema)` to create a new message.
  */
 export const GetVersionGraphRequestSchema: GenMessage<GetVersionGraphRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 30);
+  messageDesc(file_signalbox_v1_workflow, 38);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphResponse
@@ -1379,7 +1645,7 @@ export type GetVersionGraphResponse = Message<"signalbox.v1.GetVersionGraphRespo
  * Use `create(GetVersionGraphResponseSchema)` to create a new message.
  */
 export const GetVersionGraphResponseSchema: GenMessage<GetVersionGraphResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 31);
+  messageDesc(file_signalbox_v1_workflow, 39);
 
 /**
  * GraphNode is a task of a document, the catch of a try, the start or the end.
@@ -1441,7 +1707,7 @@ export type GraphNode = Message<"signalbox.v1.GraphNode"> & {
  * Use `create(GraphNodeSchema)` to create a new message.
  */
 export const GraphNodeSchema: GenMessage<GraphNode> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 32);
+  messageDesc(file_signalbox_v1_workflow, 40);
 
 /**
  * GraphEdge is a possible step from one node to another.
@@ -1483,7 +1749,7 @@ export type GraphEdge = Message<"signalbox.v1.GraphEdge"> & {
  * Use `create(GraphEdgeSchema)` to create a new message.
  */
 export const GraphEdgeSchema: GenMessage<GraphEdge> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 33);
+  messageDesc(file_signalbox_v1_workflow, 41);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowRequest
@@ -1510,7 +1776,7 @@ export type PauseWorkflowRequest = Message<"signalbox.v1.PauseWorkflowRequest"> 
  * Use `create(PauseWorkflowRequestSchema)` to create a new message.
  */
 export const PauseWorkflowRequestSchema: GenMessage<PauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 34);
+  messageDesc(file_signalbox_v1_workflow, 42);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowResponse
@@ -1527,7 +1793,7 @@ export type PauseWorkflowResponse = Message<"signalbox.v1.PauseWorkflowResponse"
  * Use `create(PauseWorkflowResponseSchema)` to create a new message.
  */
 export const PauseWorkflowResponseSchema: GenMessage<PauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 35);
+  messageDesc(file_signalbox_v1_workflow, 43);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowRequest
@@ -1549,7 +1815,7 @@ export type UnpauseWorkflowRequest = Message<"signalbox.v1.UnpauseWorkflowReques
  * Use `create(UnpauseWorkflowRequestSchema)` to create a new message.
  */
 export const UnpauseWorkflowRequestSchema: GenMessage<UnpauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 36);
+  messageDesc(file_signalbox_v1_workflow, 44);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowResponse
@@ -1566,7 +1832,7 @@ export type UnpauseWorkflowResponse = Message<"signalbox.v1.UnpauseWorkflowRespo
  * Use `create(UnpauseWorkflowResponseSchema)` to create a new message.
  */
 export const UnpauseWorkflowResponseSchema: GenMessage<UnpauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 37);
+  messageDesc(file_signalbox_v1_workflow, 45);
 
 /**
  * @generated from message signalbox.v1.StopWorkflowRequest
@@ -1619,7 +1885,7 @@ export type StopWorkflowRequest = Message<"signalbox.v1.StopWorkflowRequest"> & 
  * Use `create(StopWorkflowRequestSchema)` to create a new message.
  */
 export const StopWorkflowRequestSchema: GenMessage<StopWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 38);
+  messageDesc(file_signalbox_v1_workflow, 46);
 
 /**
  * @generated from message signalbox.v1.StopWorkflowResponse
@@ -1703,7 +1969,7 @@ export type StopWorkflowResponse = Message<"signalbox.v1.StopWorkflowResponse"> 
  * Use `create(StopWorkflowResponseSchema)` to create a new message.
  */
 export const StopWorkflowResponseSchema: GenMessage<StopWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 39);
+  messageDesc(file_signalbox_v1_workflow, 47);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowRequest
@@ -1725,7 +1991,7 @@ export type DeleteWorkflowRequest = Message<"signalbox.v1.DeleteWorkflowRequest"
  * Use `create(DeleteWorkflowRequestSchema)` to create a new message.
  */
 export const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 40);
+  messageDesc(file_signalbox_v1_workflow, 48);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowResponse
@@ -1738,7 +2004,7 @@ export type DeleteWorkflowResponse = Message<"signalbox.v1.DeleteWorkflowRespons
  * Use `create(DeleteWorkflowResponseSchema)` to create a new message.
  */
 export const DeleteWorkflowResponseSchema: GenMessage<DeleteWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 41);
+  messageDesc(file_signalbox_v1_workflow, 49);
 
 /**
  * Function is one version of a function in the catalog of a project.
@@ -1790,7 +2056,7 @@ export type Function = Message<"signalbox.v1.Function"> & {
  * Use `create(FunctionSchema)` to create a new message.
  */
 export const FunctionSchema: GenMessage<Function> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 42);
+  messageDesc(file_signalbox_v1_workflow, 50);
 
 /**
  * @generated from message signalbox.v1.PublishFunctionRequest
@@ -1828,7 +2094,7 @@ export type PublishFunctionRequest = Message<"signalbox.v1.PublishFunctionReques
  * Use `create(PublishFunctionRequestSchema)` to create a new message.
  */
 export const PublishFunctionRequestSchema: GenMessage<PublishFunctionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 43);
+  messageDesc(file_signalbox_v1_workflow, 51);
 
 /**
  * @generated from message signalbox.v1.PublishFunctionResponse
@@ -1857,7 +2123,7 @@ export type PublishFunctionResponse = Message<"signalbox.v1.PublishFunctionRespo
  * Use `create(PublishFunctionResponseSchema)` to create a new message.
  */
 export const PublishFunctionResponseSchema: GenMessage<PublishFunctionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 44);
+  messageDesc(file_signalbox_v1_workflow, 52);
 
 /**
  * @generated from message signalbox.v1.ListFunctionsRequest
@@ -1907,7 +2173,7 @@ export type ListFunctionsRequest = Message<"signalbox.v1.ListFunctionsRequest"> 
  * Use `create(ListFunctionsRequestSchema)` to create a new message.
  */
 export const ListFunctionsRequestSchema: GenMessage<ListFunctionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 45);
+  messageDesc(file_signalbox_v1_workflow, 53);
 
 /**
  * @generated from message signalbox.v1.ListFunctionsResponse
@@ -1931,7 +2197,7 @@ export type ListFunctionsResponse = Message<"signalbox.v1.ListFunctionsResponse"
  * Use `create(ListFunctionsResponseSchema)` to create a new message.
  */
 export const ListFunctionsResponseSchema: GenMessage<ListFunctionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 46);
+  messageDesc(file_signalbox_v1_workflow, 54);
 
 /**
  * @generated from message signalbox.v1.GetFunctionRequest
@@ -1960,7 +2226,7 @@ export type GetFunctionRequest = Message<"signalbox.v1.GetFunctionRequest"> & {
  * Use `create(GetFunctionRequestSchema)` to create a new message.
  */
 export const GetFunctionRequestSchema: GenMessage<GetFunctionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 47);
+  messageDesc(file_signalbox_v1_workflow, 55);
 
 /**
  * @generated from message signalbox.v1.GetFunctionResponse
@@ -2003,7 +2269,7 @@ export type GetFunctionResponse = Message<"signalbox.v1.GetFunctionResponse"> & 
  * Use `create(GetFunctionResponseSchema)` to create a new message.
  */
 export const GetFunctionResponseSchema: GenMessage<GetFunctionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 48);
+  messageDesc(file_signalbox_v1_workflow, 56);
 
 /**
  * FunctionUser is a published version of a workflow that calls a function.
@@ -2034,7 +2300,7 @@ export type FunctionUser = Message<"signalbox.v1.FunctionUser"> & {
  * Use `create(FunctionUserSchema)` to create a new message.
  */
 export const FunctionUserSchema: GenMessage<FunctionUser> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 49);
+  messageDesc(file_signalbox_v1_workflow, 57);
 
 /**
  * @generated from message signalbox.v1.DeleteFunctionRequest
@@ -2063,7 +2329,7 @@ export type DeleteFunctionRequest = Message<"signalbox.v1.DeleteFunctionRequest"
  * Use `create(DeleteFunctionRequestSchema)` to create a new message.
  */
 export const DeleteFunctionRequestSchema: GenMessage<DeleteFunctionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 50);
+  messageDesc(file_signalbox_v1_workflow, 58);
 
 /**
  * @generated from message signalbox.v1.DeleteFunctionResponse
@@ -2076,7 +2342,7 @@ export type DeleteFunctionResponse = Message<"signalbox.v1.DeleteFunctionRespons
  * Use `create(DeleteFunctionResponseSchema)` to create a new message.
  */
 export const DeleteFunctionResponseSchema: GenMessage<DeleteFunctionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 51);
+  messageDesc(file_signalbox_v1_workflow, 59);
 
 /**
  * WorkflowService manages workflow definitions: drafts, and immutable published versions.
@@ -2219,6 +2485,40 @@ export const WorkflowService: GenService<{
     methodKind: "unary";
     input: typeof UnpauseWorkflowRequestSchema;
     output: typeof UnpauseWorkflowResponseSchema;
+  },
+  /**
+   * SetSchedule replaces what operators have set of the schedule of a workflow, beside its document. What is absent is as
+   * the document has it. It is refused with NO_SCHEDULE if the newest version has neither cron nor every.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.SetSchedule
+   */
+  setSchedule: {
+    methodKind: "unary";
+    input: typeof SetScheduleRequestSchema;
+    output: typeof SetScheduleResponseSchema;
+  },
+  /**
+   * ListDueTimes lists the newest times at which the schedule of a workflow was due since the publication of its newest
+   * version, newest first, and what became of them.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.ListDueTimes
+   */
+  listDueTimes: {
+    methodKind: "unary";
+    input: typeof ListDueTimesRequestSchema;
+    output: typeof ListDueTimesResponseSchema;
+  },
+  /**
+   * BackfillWorkflow fires the schedule of a workflow at the due times of a period at which it did not fire. Each fire is
+   * an event with the ID of its time, so that a repeated request starts no second run. It is refused with TOO_MANY_TIMES
+   * beyond 1,000 due times, and with WORKFLOW_PAUSED while the workflow or its schedule is paused.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.BackfillWorkflow
+   */
+  backfillWorkflow: {
+    methodKind: "unary";
+    input: typeof BackfillWorkflowRequestSchema;
+    output: typeof BackfillWorkflowResponseSchema;
   },
   /**
    * StopWorkflow pauses a workflow and cancels its open runs as one batch. Both happen in one transaction, or neither.
