@@ -104,43 +104,6 @@ func TestRunnerBoundsPrograms(t *testing.T) {
 	require.JSONEq(t, `"still here\n"`, run.GetOutput().GetJson())
 }
 
-// A runner that is killed leaves no process. The run of its program fails, since the program may have done its work.
-func TestKilledRunnerLeavesNoProgram(t *testing.T) {
-	t.Parallel()
-	needBubblewrap(t)
-	temporal, s, runner := programsOf(t)
-	workflow := s.Publish(t, platform.Document("sleep", `
-  - sleep: {run: {shell: {command: 'trap "" TERM; setsid sleep $1 & sleep $1', arguments: ['${ .unique }']}}}`))
-	rounds := 20
-	if testing.Short() {
-		rounds = 3
-	}
-	var runs []string
-	for round := range rounds {
-		unique := fmt.Sprintf("%d.%d", 4000+round, os.Getpid())
-		runs = append(runs, s.Start(t, workflow, fmt.Sprintf(`{"unique": %q}`, unique)).GetId())
-		platform.Eventually(t, time.Minute, func() string {
-			if n := commandsWith(t, "sleep\x00"+unique); n < 2 {
-				return fmt.Sprintf("%d processes sleep", n)
-			}
-			return ""
-		})
-		runner.Kill()
-		platform.Eventually(t, time.Minute, func() string {
-			if n := commandsWith(t, unique); n > 0 {
-				return fmt.Sprintf("%d processes are left", n)
-			}
-			return ""
-		})
-		runner = runnerOf(t, temporal.Address)
-	}
-	for _, id := range runs {
-		failed := s.Await(t, id, 2*time.Minute, "failed")
-		require.EqualValues(t, 504, failed.GetError().GetStatus())
-		require.Equal(t, "Outcome unknown", failed.GetError().GetTitle())
-	}
-}
-
 // commandsWith returns how many processes have a text in their command line.
 func commandsWith(t *testing.T, text string) int {
 	t.Helper()
