@@ -51,7 +51,8 @@ func functionTasks() []unfinished {
 }
 
 func scriptTask() unfinished {
-	return unfinished{"javascript", "run: {script: {language: js, code: 'console.log(\"begun\"); " + busy(8000) + "'}}", 0, true}
+	return unfinished{"javascript", "run: {script: {language: js, code: 'console.log(\"begun\"); " + busy(15_000) +
+		"; console.log(\"done\")'}}", 0, true}
 }
 
 // pending is a run of an unfinished task.
@@ -215,6 +216,10 @@ func (s *scene) endsAsDocumented(t *testing.T, p pending) {
 	if p.again {
 		s.Await(t, p.id, 3*time.Minute, "completed")
 		require.Len(t, s.Steps(t, p.id)[0].GetAttempts(), 2, p.name)
+		if p.name == "javascript" {
+			require.Equal(t, "begun\n", s.CLI(t, "run", "logs", p.id, "1", "--attempt", "1").Stdout, "of its last heartbeat")
+			require.Equal(t, "begun\ndone\n", s.CLI(t, "run", "logs", p.id, "1", "--attempt", "2").Stdout)
+		}
 		return
 	}
 	failed := s.Await(t, p.id, 3*time.Minute, "failed")
