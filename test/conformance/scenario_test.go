@@ -29,7 +29,10 @@ func newStack(t platform.T) *stack {
 	temporal := platform.StartTemporal(t)
 	return &stack{platform.StartServer(t, platform.ServerOptions{
 		Temporal: temporal.Address, Store: platform.SQLite(t), Port: platform.FreePort(t),
-		Env: []string{"SSL_CERT_FILE=" + authority},
+		Roles: []string{platform.API, platform.Worker, platform.Runner},
+		Env: []string{"SSL_CERT_FILE=" + authority, `SIGNALBOX_SECRET_DEFAULT__LOGIN={"username":"user","password":"secret"}`,
+			// The tests are in namespaces of their own already.
+			"SIGNALBOX_RUNNER_KINDS=script,shell", "SIGNALBOX_RUNNER_ISOLATION=none"},
 	})}
 }
 

@@ -170,15 +170,36 @@ func httpbin(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"access_token": "granted-" + r.PostForm.Get("grant_type")})
 	case ".well-known":
 		answer(w, http.StatusOK, map[string]any{"issuer": "https://httpbin.org", "token_endpoint": "https://httpbin.org/auth"})
+	case "digest-auth":
+		if !strings.HasPrefix(r.Header.Get("Authorization"), `Digest username="`+rest+`"`) {
+			w.Header().Set("WWW-Authenticate", `Digest realm="here", nonce="once", qop="auth"`)
+			answer(w, http.StatusUnauthorized, nil)
+			return
+		}
+		answer(w, http.StatusOK, map[string]any{"authenticated": true, "user": rest})
 	case "openapi.yaml":
-		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = io.WriteString(w, httpbinDescription) // the caller may have disconnected
+		text(w, "application/yaml", httpbinDescription)
+	case "schema.json":
+		text(w, "application/json", `{"type": "object", "properties": {"n": {"type": "number"}}}`)
+	case "script.js":
+		text(w, "text/javascript", `console.log("a script")`)
+	case "catalog":
+		if rest != "functions/double/1.0.0/function.yaml" {
+			answer(w, http.StatusNotFound, nil)
+			return
+		}
+		text(w, "application/yaml", "set: {doubled: '${ .n * 2 }'}\n")
 	case "text":
-		w.Header().Set("Content-Type", "text/plain")
-		_, _ = io.WriteString(w, "a text") // the caller may have disconnected
+		text(w, "text/plain", "a text")
 	default:
 		answer(w, http.StatusNotFound, nil)
 	}
+}
+
+// text answers with a text of a type.
+func text(w http.ResponseWriter, kind, content string) {
+	w.Header().Set("Content-Type", kind)
+	_, _ = io.WriteString(w, content) // the caller may have disconnected
 }
 
 // received describes a request as its answer.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,17 +61,6 @@ func TestConnExampleSurvivesOutage(t *testing.T) {
 	require.Zero(t, code, s.Output())
 }
 
-// buildExample builds a program of the folder examples.
-func buildExample(t *testing.T, name string) (program string) {
-	t.Helper()
-	program = filepath.Join(t.TempDir(), name)
-	build := platform.Go(t, "build", "-o", program, "./examples/"+name)
-	build.Dir = "../.."
-	output, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", output)
-	return program
-}
-
 // ordersService is the example as a process.
 type ordersService struct {
 	*platform.Process
@@ -82,7 +70,7 @@ type ordersService struct {
 
 func startOrders(t *testing.T, temporal string) *ordersService {
 	t.Helper()
-	binary := buildExample(t, "conn")
+	binary := platform.BuildExample(t, "conn")
 	address := platform.Address(platform.FreePort(t))
 	s := &ordersService{
 		Process: platform.StartProcess(t, "orders", binary, nil, []string{"-listen", address, "-temporal", temporal}),

@@ -30,7 +30,7 @@ func TestDispatchExampleDeliversOnceAcrossCrashes(t *testing.T) {
 	const ttl = 3 * time.Second
 	prefix := "post-" + rand.Text() + ":"
 	temporal := platform.ReserveTemporal(t)
-	binary, data := buildExample(t, "dispatch"), t.TempDir()
+	binary, data := platform.BuildExample(t, "dispatch"), t.TempDir()
 	open := func(name string) *postOffice {
 		return openPost(t, binary, name,
 			"-temporal", temporal.Address, "-redis", url, "-prefix", prefix, "-data", data, "-ttl", ttl.String())

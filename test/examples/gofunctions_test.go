@@ -29,7 +29,7 @@ func TestGoFunctionsExampleServesWorkflows(t *testing.T) {
 		Temporal: temporal.Address, Store: platform.SQLite(t), Env: []string{"SIGNALBOX_RUNS_STUCK_AFTER=5s"},
 	})
 	_, key, _ := strings.Cut(platform.WithKeys(t), "=")
-	program := pricing{buildExample(t, "gofunctions"), temporal.Address, key}
+	program := pricing{platform.BuildExample(t, "gofunctions"), temporal.Address, key}
 	publishDefinitions(t, s, program)
 	source, err := os.ReadFile("../../examples/gofunctions/order.yaml")
 	require.NoError(t, err)

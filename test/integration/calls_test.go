@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/origin"
 	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 // outcomes returns the outcomes of a step's attempts, with the status of those that were answered.
@@ -93,30 +95,40 @@ func TestCallOfKilledWorkerIsTheFirstAttempt(t *testing.T) {
 		route  string
 		tasks  func(url string) string
 		inward time.Duration
+		rounds int
 	}{
-		"local":       {"GET /lost", func(url string) string { return getStep("lost", url) }, 0},
-		"handed over": {"GET /lost", func(url string) string { return getStep("lost", url) }, 3 * time.Second},
-		"unsafe":      {"POST /lost", func(url string) string { return postStep("lost", url) }, 0},
-		"described":   {"GET /lost", describedStep, 0},
+		"local":       {"GET /lost", func(url string) string { return getStep("lost", url) }, 0, 1},
+		"handed over": {"GET /lost", func(url string) string { return getStep("lost", url) }, 3 * time.Second, 1},
+		"unsafe":      {"POST /lost", func(url string) string { return postStep("lost", url) }, 0, 1},
+		"described":   {"GET /lost", describedStep, 0, promise.Trials(1, 20)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := origin.New(t)
 			o.Answer("GET /openapi.json", 200, description)
-			gate := o.Hold(tc.route, 200, `{"ok":true}`)
 			temporal := platform.StartTemporal(t)
 			options := platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t), Port: platform.FreePort(t)}
 			s := platform.StartServer(t, options)
-			id := s.Start(t, s.Publish(t, platform.Document("lost", tc.tasks(o.URL+"/lost"))), "").GetId()
-			<-gate.Arrived
-			<-time.After(tc.inward)
-			s.Kill()
-			s = platform.StartServer(t, options)
-			<-gate.Arrived
-			gate.Open()
-			s.Await(t, id, soon, "completed")
-			require.Len(t, o.Calls(tc.route), 2)
-			require.Equal(t, []string{"unknown", "answered 200"}, outcomes(s.Steps(t, id)[0]))
+			for round := range tc.rounds {
+				path := strconv.Itoa(round)
+				gate := o.Hold(tc.route+path, 200, `{"ok":true}`)
+				id := s.Start(t, s.Publish(t, platform.Document("lost-"+path, tc.tasks(o.URL+"/lost"+path))), "").GetId()
+				<-gate.Arrived
+				<-time.After(tc.inward)
+				s.Kill()
+				s = platform.StartServer(t, options)
+				<-gate.Arrived
+				gate.Open()
+				s.Await(t, id, soon, "completed")
+				require.Len(t, o.Calls(tc.route+path), 2)
+				require.Equal(t, []string{"unknown", "answered 200"}, outcomes(s.Steps(t, id)[0]))
+			}
+			if name == "described" {
+				promise.Record(t, promise.Figure{
+					Promise: "programs", What: "worker killed in a described call: sent again, the first attempt recorded", Aim: "all",
+					Trials: tc.rounds, Figure: fmt.Sprintf("%d of %d", tc.rounds, tc.rounds),
+				})
+			}
 		})
 	}
 }

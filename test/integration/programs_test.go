@@ -74,71 +74,68 @@ func TestRunnerExecutesCommands(t *testing.T) {
 // Programs that use too much of something end with an error, or their processes get one, and the runner goes on.
 func TestRunnerBoundsPrograms(t *testing.T) {
 	t.Parallel()
-	needBubblewrap(t)
-	_, s, runner := programsOf(t, "SIGNALBOX_RUNNER_MAX_PROGRAM_MEMORY=64MiB", "SIGNALBOX_RUNNER_MAX_PROGRAM_DISK=4MiB",
-		"SIGNALBOX_RUNNER_MAX_OUTPUT_BYTES=4KiB")
-	for name, c := range map[string]struct {
-		command, timeout string
-		status           int32
-		detail           string
-	}{
-		"forks":   {`for i in $(seq 100); do sleep 100 & done`, "1m", 500, "fork"},
-		"disk":    {`dd if=/dev/zero of=/tmp/a bs=64k & wait $!; dd if=/dev/zero of=/tmp/b bs=64k; exit 7`, "1m", 500, "No space left"},
-		"memory":  {`x=xxxxxxxx; while :; do x=$x$x; done`, "1m", 500, "memory"},
-		"output":  {`while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxx; done`, "1m", 500, "printed more than 4096 bytes"},
-		"signals": {`trap '' TERM INT HUP; setsid sleep 1000 & while :; do sleep 1000; done`, "2s", 408, ""},
-		"kernel":  {`echo x >/proc/sys/kernel/core_pattern`, "1m", 500, "denied"},
+	const refuses = `run: {container: {image: %s}}`
+	for isolation, prepare := range map[string]func(t *testing.T) (settings []string, further []bomb){
+		"bubblewrap": func(t *testing.T) ([]string, []bomb) {
+			t.Helper()
+			needBubblewrap(t)
+			return nil, nil
+		},
+		"container": func(t *testing.T) ([]string, []bomb) {
+			t.Helper()
+			return []string{"SIGNALBOX_RUNNER_CONTAINERS_SOCKET=" + enginetest.Start(t),
+					"SIGNALBOX_RUNNER_CONTAINERS_SHELL_IMAGE=" + enginetest.Image,
+					"SIGNALBOX_RUNNER_CONTAINERS_IMAGES=signalbox/test:2"},
+				[]bomb{
+					{"no-image", fmt.Sprintf(refuses, "'signalbox/test:2'"), "1m", 400, "cannot be pulled"},
+					{"other-image", fmt.Sprintf(refuses, "alpine"), "1m", 400, "is not among runner.containers.images"},
+				}
+		},
 	} {
-		run := s.Await(t, s.Start(t, s.Publish(t, platform.Document("bomb-"+name, fmt.Sprintf(`
+		t.Run(isolation, func(t *testing.T) {
+			t.Parallel()
+			settings, further := prepare(t)
+			_, s, runner := programsOf(t, append(settings, "SIGNALBOX_RUNNER_MAX_PROGRAM_MEMORY=64MiB",
+				"SIGNALBOX_RUNNER_MAX_PROGRAM_DISK=4MiB", "SIGNALBOX_RUNNER_MAX_OUTPUT_BYTES=4KiB")...)
+			for _, b := range append(bombs(), further...) {
+				run := s.Await(t, s.Start(t, s.Publish(t, platform.Document("bomb-"+b.name, fmt.Sprintf(`
   - bomb:
       timeout: {after: '%s'}
-      run: {shell: {command: %q}}`, strings.ToUpper("PT"+c.timeout), c.command))), `{}`).GetId(), 2*time.Minute, "failed")
-		require.Equal(t, c.status, run.GetError().GetStatus(), "%s: %v", name, run.GetError())
-		require.Contains(t, run.GetError().GetDetail(), c.detail, name)
-	}
-	status, _, err := runner.Get(t.Context(), "/readyz")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, status)
-	run := s.Await(t, s.Start(t, s.Publish(t, platform.Document("after", `
+      %s`, strings.ToUpper("PT"+b.timeout), b.task))), `{}`).GetId(), 2*time.Minute, "failed")
+				require.Equal(t, b.status, run.GetError().GetStatus(), "%s: %v", b.name, run.GetError())
+				require.Contains(t, run.GetError().GetDetail(), b.detail, b.name)
+			}
+			status, _, err := runner.Get(t.Context(), "/readyz")
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, status)
+			run := s.Await(t, s.Start(t, s.Publish(t, platform.Document("after", `
   - after: {run: {shell: {command: echo still here}}}`)), `{}`).GetId(), time.Minute, "completed")
-	require.JSONEq(t, `"still here\n"`, run.GetOutput().GetJson())
+			require.JSONEq(t, `"still here\n"`, run.GetOutput().GetJson())
+		})
+	}
 }
 
-// A runner that is killed leaves no process. The run of its program fails, since the program may have done its work.
-func TestKilledRunnerLeavesNoProgram(t *testing.T) {
-	t.Parallel()
-	needBubblewrap(t)
-	temporal, s, runner := programsOf(t)
-	workflow := s.Publish(t, platform.Document("sleep", `
-  - sleep: {run: {shell: {command: 'trap "" TERM; setsid sleep $1 & sleep $1', arguments: ['${ .unique }']}}}`))
-	rounds := 20
-	if testing.Short() {
-		rounds = 3
+// bomb is a program that fails its run.
+type bomb struct {
+	name, task, timeout string
+	status              int32
+	detail              string // a part of the error's
+}
+
+// bombs are shell commands that use too much of something, or attempt what they may not.
+func bombs() []bomb {
+	list := []bomb{
+		{"forks", `while :; do sleep 100 & done`, "1m", 500, "fork"},
+		{"disk", `dd if=/dev/zero of=/tmp/a bs=64k & wait $!; dd if=/dev/zero of=/tmp/b bs=64k; exit 7`, "1m", 500, "No space left"},
+		{"memory", `x=xxxxxxxx; while :; do x=$x$x; done`, "1m", 500, "memory"},
+		{"output", `while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxx; done`, "1m", 500, "printed more than 4096 bytes"},
+		{"signals", `trap '' TERM INT HUP; sleep 1000 & while :; do sleep 1000; done`, "2s", 408, ""},
+		{"kernel", `echo x >/proc/sys/kernel/core_pattern`, "1m", 500, "core_pattern"},
 	}
-	var runs []string
-	for round := range rounds {
-		unique := fmt.Sprintf("%d.%d", 4000+round, os.Getpid())
-		runs = append(runs, s.Start(t, workflow, fmt.Sprintf(`{"unique": %q}`, unique)).GetId())
-		platform.Eventually(t, time.Minute, func() string {
-			if n := commandsWith(t, "sleep\x00"+unique); n < 2 {
-				return fmt.Sprintf("%d processes sleep", n)
-			}
-			return ""
-		})
-		runner.Kill()
-		platform.Eventually(t, time.Minute, func() string {
-			if n := commandsWith(t, unique); n > 0 {
-				return fmt.Sprintf("%d processes are left", n)
-			}
-			return ""
-		})
-		runner = runnerOf(t, temporal.Address)
+	for i := range list {
+		list[i].task = fmt.Sprintf("run: {shell: {command: %q}}", list[i].task)
 	}
-	for _, id := range runs {
-		failed := s.Await(t, id, 2*time.Minute, "failed")
-		require.EqualValues(t, 504, failed.GetError().GetStatus())
-		require.Equal(t, "Outcome unknown", failed.GetError().GetTitle())
-	}
+	return list
 }
 
 // commandsWith returns how many processes have a text in their command line.

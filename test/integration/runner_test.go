@@ -70,35 +70,6 @@ func TestRunnerExecutesPermittedPrograms(t *testing.T) {
 	require.Contains(t, metrics, `signalbox_program_ended_total{kind="script",outcome="completed"} 1`)
 }
 
-// A script whose runner is killed is executed again by another one, and the lost attempt is recorded.
-func TestScriptOfALostRunnerIsExecutedAgain(t *testing.T) {
-	t.Parallel()
-	temporal := platform.StartTemporal(t)
-	s := platform.StartServer(t, platform.ServerOptions{
-		Temporal: temporal.Address, Store: platform.SQLite(t), Env: []string{"SIGNALBOX_RUNNER_KINDS=script"},
-	})
-	first := runnerOf(t, temporal.Address)
-	id := s.Start(t, s.Publish(t, platform.Document("slow", `
-  - compute:
-      run: {script: {language: js, code: 'console.log("begun"); const end = Date.now() + 8000; while (Date.now() < end); console.log("done")'}}`)),
-		`{}`).GetId()
-	platform.Eventually(t, time.Minute, func() string {
-		for _, step := range s.Steps(t, id) {
-			if len(step.GetAttempts()) == 1 && s.CLI(t, "run", "logs", id).Stdout == "begun\n" {
-				return ""
-			}
-		}
-		return "the program has not begun"
-	})
-	first.Kill()
-	runnerOf(t, temporal.Address)
-	run := s.Await(t, id, 2*time.Minute, "completed")
-	require.JSONEq(t, `"begun\ndone\n"`, run.GetOutput().GetJson())
-	require.Len(t, s.Steps(t, id)[0].GetAttempts(), 2)
-	require.Equal(t, "begun\n", s.CLI(t, "run", "logs", id, "1", "--attempt", "1").Stdout, "of its last heartbeat")
-	require.Equal(t, "begun\ndone\n", s.CLI(t, "run", "logs", id, "1", "--attempt", "2").Stdout)
-}
-
 // busy is JavaScript that keeps a script busy.
 func busy(milliseconds int) string {
 	return fmt.Sprintf("{const end = Date.now() + %d; while (Date.now() < end);}", milliseconds)

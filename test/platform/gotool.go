@@ -3,6 +3,7 @@ package platform
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -12,4 +13,16 @@ func Go(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	return cmd
+}
+
+// BuildExample builds a program of the folder examples, for a test in a suite.
+func BuildExample(t *testing.T, name string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), name)
+	build := Go(t, "build", "-o", program, "./examples/"+name)
+	build.Dir = "../.."
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the example %s: %v\n%s", name, err, output)
+	}
+	return program
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +78,7 @@ func TestEngine(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, string){
 		"programs": programs, "isolation": isolation, "bombs": bombs, "refusals": refusals, "cancellation": cancellation,
 		"cleanup": cleanup, "killed": killed, "volumes": volumes, "networks": networks, "guarded programs": guardedPrograms,
+		"hostile images": hostileImages, "huge images": hugeImages,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, socket) })
 		require.Empty(t, all(t, socket), name)
@@ -100,17 +104,35 @@ func programs(t *testing.T, socket string) {
 
 func isolation(t *testing.T, socket string) {
 	e := container.New(options(socket))
+	environment, refused := fmt.Sprintf("/proc/%d/environ", os.Getpid()), "nc: can't connect to remote host "
 	for code, printed := range map[string]string{
 		`id -u; id -g`: "65534\n65534\n",
 		`grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs|Seccomp:' /proc/self/status`: "CapPrm:\t0000000000000000\nCapEff:\t" +
 			"0000000000000000\nCapBnd:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n",
 		`touch /x 2>&1 || touch /bin/x 2>&1`: "touch: /x: Read-only file system\ntouch: /bin/x: Read-only file system\n",
-		`ls /sys/class/net`:                  "lo\n",
+		`(echo x >/proc/sys/kernel/core_pattern) 2>&1`: "sh: line 0: can't create /proc/sys/kernel/core_pattern: " +
+			"Read-only file system\n",
+		`env | grep -vE '^(PATH|HOME|HOSTNAME|SHLVL|PWD)='`:       "",
+		`ls /proc | grep '^[0-9]' | head -1; cat /proc/1/comm; :`: "1\nsh\n",
+		"cat " + environment + " 2>&1":                            "cat: can't open '" + environment + "': No such file or directory\n",
+		`ls /sys/class/net`:                                       "lo\n",
+		"nc -w 5 127.0.0.1 " + listens(t) + " 2>&1 </dev/null":    refused + "(127.0.0.1): Connection refused\n",
+		`nc -w 5 1.1.1.1 80 2>&1 </dev/null`:                      refused + "(1.1.1.1): Network is unreachable\n",
 	} {
 		r, err := run(t.Context(), e, shell(code))
 		require.NoError(t, err)
 		require.Equal(t, printed, r.Stdout, code+r.Stderr)
 	}
+}
+
+// listens returns a port of the host at which a server listens.
+func listens(t *testing.T) (port string) {
+	t.Helper()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	require.NoError(t, err)
+	return port
 }
 
 func bombs(t *testing.T, socket string) {

@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,29 +31,37 @@ func (e *Engine) permitted(p Program) (string, error) {
 	return full, nil
 }
 
-// command is the command line that an image has.
-type command struct{ Entrypoint, Cmd []string }
+// imageConfig is what an image brings with it: its command line, and the folders that it wants to be volumes.
+type imageConfig struct {
+	Entrypoint, Cmd []string
+	Volumes         map[string]struct{}
+}
 
-// provide makes an image available by a policy, and returns its command line.
-func (e *Engine) provide(ctx context.Context, name, policy string) (command, error) {
+// provide makes an image available by a policy, and returns its configuration.
+func (e *Engine) provide(ctx context.Context, name, policy string) (imageConfig, error) {
 	var found struct {
 		Size   int64
-		Config command
+		Config imageConfig
 	}
 	inspect := func() error {
 		return e.call(ctx, http.MethodGet, "/images/"+name+"/json", nil, nil, &found)
 	}
 	err := inspect()
-	if missing := statusOf(err) == http.StatusNotFound; policy == PullAlways || missing && policy != PullNever {
+	missing := statusOf(err) == http.StatusNotFound
+	pulls := policy == PullAlways || missing && policy != PullNever
+	if pulls {
 		if err := e.pull(ctx, name); err != nil {
-			return command{}, err
+			return imageConfig{}, err
 		}
 		err = inspect()
 	} else if missing {
-		return command{}, refuse("the container engine does not have the image %s, and pullPolicy is %s", name, policy)
+		return imageConfig{}, refuse("the container engine does not have the image %s, and pullPolicy is %s", name, policy)
 	}
 	if err == nil && found.Size > e.opts.MaxImage {
-		return command{}, tooLarge(name, e.opts.MaxImage)
+		err = tooLarge(name, e.opts.MaxImage)
+		if pulls { // what was pulled was smaller than what it contains
+			err = errors.Join(err, e.call(ctx, http.MethodDelete, "/images/"+name, nil, nil, nil))
+		}
 	}
 	return found.Config, err
 }

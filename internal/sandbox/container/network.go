@@ -106,7 +106,7 @@ func (g *guard) mounts() []any {
 }
 
 // command returns the command line of a container whose program would have another one.
-func (g *guard) command(p Program, image command) ([]string, error) {
+func (g *guard) command(p Program, image imageConfig) ([]string, error) {
 	entrypoint, arguments := p.Entrypoint, p.Arguments
 	if entrypoint == nil {
 		entrypoint = image.Entrypoint

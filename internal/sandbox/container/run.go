@@ -92,7 +92,7 @@ func (e *Engine) run(ctx context.Context, p Program) (code int, err error) {
 		}
 		defer g.close()
 	}
-	settings, err := e.settings(ctx, name, p, limits, g)
+	settings, host, err := e.settings(ctx, name, p, limits, g)
 	if err != nil {
 		return 0, err
 	}
@@ -100,6 +100,7 @@ func (e *Engine) run(ctx context.Context, p Program) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	host["Mounts"] = append(g.mounts(), image.inMemory(p, limits.Disk)...)
 	if g != nil {
 		settings["Entrypoint"] = []string{handoverProgram, handoverSocket}
 		if settings["Cmd"], err = g.command(p, image); err != nil {
@@ -259,9 +260,9 @@ func (e *Engine) remove(ctx context.Context, id string) error {
 	return err
 }
 
-// settings returns the request that creates a container.
+// settings returns the request that creates a container, and the part of it about the host, which lacks the mounts.
 func (e *Engine) settings(ctx context.Context, image string, p Program, limits limit.Limits,
-	g *guard) (map[string]any, error) {
+	g *guard) (settings, host map[string]any, err error) {
 	network, environment := e.network(p), map[string]string{}
 	if g != nil {
 		network, environment = networkNone, handover.Variables()
@@ -269,43 +270,62 @@ func (e *Engine) settings(ctx context.Context, image string, p Program, limits l
 	maps.Copy(environment, p.Environment)
 	binds, err := e.binds(p.Volumes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	exposed, published, err := e.ports(p.Ports, network)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	variables := make([]string, 0, len(environment))
 	for _, name := range slices.Sorted(maps.Keys(environment)) {
 		variables = append(variables, name+"="+environment[name])
 	}
 	if text := strings.Join(slices.Concat(variables, p.Entrypoint, p.Arguments), ""); strings.Contains(text, "\x00") {
-		return nil, refuse("an argument, a variable or the code has a zero byte")
+		return nil, nil, refuse("an argument, a variable or the code has a zero byte")
 	}
 	bound := func(name string, most int64) map[string]any {
 		return map[string]any{"Name": name, "Soft": most, "Hard": most}
 	}
-	settings := map[string]any{
+	host = map[string]any{
+		"NetworkMode": network, "Binds": binds, "PortBindings": published, "ReadonlyRootfs": true,
+		"Tmpfs":   map[string]string{temporary: "rw,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(limits.Disk, 10)},
+		"CapDrop": []string{"ALL"}, "SecurityOpt": []string{"no-new-privileges"}, "IpcMode": "private",
+		"Memory": limits.Memory, "MemorySwap": limits.Memory, "PidsLimit": limits.Processes,
+		"NanoCpus": int64(limits.Processors * float64(time.Second)), "CpuShares": limit.Shares, "ShmSize": sharedBytes,
+		"Ulimits":   []any{bound("core", 0), bound("nofile", openFiles), bound("fsize", limits.Disk)},
+		"LogConfig": map[string]any{"Type": "none"},
+	}
+	settings = map[string]any{
 		"Image": image, "Cmd": p.Arguments, "Env": variables, "User": e.opts.User, "Labels": labels(ctx, p),
 		"AttachStdin": true, "AttachStdout": true, "AttachStderr": true, "OpenStdin": true, "StdinOnce": true,
-		"ExposedPorts": exposed, "NetworkDisabled": network == networkNone,
-		"HostConfig": map[string]any{
-			"NetworkMode": network, "Binds": binds, "Mounts": g.mounts(), "PortBindings": published, "ReadonlyRootfs": true,
-			"Tmpfs":   map[string]string{"/tmp": "rw,nosuid,nodev,mode=1777,size=" + strconv.FormatInt(limits.Disk, 10)},
-			"CapDrop": []string{"ALL"}, "SecurityOpt": []string{"no-new-privileges"}, "IpcMode": "private",
-			"Memory": limits.Memory, "MemorySwap": limits.Memory, "PidsLimit": limits.Processes,
-			"NanoCpus": int64(limits.Processors * float64(time.Second)), "CpuShares": limit.Shares, "ShmSize": sharedBytes,
-			"Ulimits":   []any{bound("core", 0), bound("nofile", openFiles), bound("fsize", limits.Disk)},
-			"LogConfig": map[string]any{"Type": "none"},
-		},
+		"ExposedPorts": exposed, "NetworkDisabled": network == networkNone, "HostConfig": host,
 	}
 	if p.Entrypoint != nil {
 		settings["Entrypoint"] = p.Entrypoint
 	}
-	return settings, nil
+	return settings, host, nil
+}
+
+// inMemory returns mounts of memory for the folders that an image wants to be volumes. The engine would make volumes of
+// them on the disk of the host, which no limit bounds.
+func (c imageConfig) inMemory(p Program, size int64) []any {
+	mounts := []any{}
+	for _, folder := range slices.Sorted(maps.Keys(c.Volumes)) {
+		folder = filepath.Clean(folder)
+		if folder == temporary || slices.ContainsFunc(slices.Collect(maps.Values(p.Volumes)), func(inside string) bool {
+			return filepath.Clean(inside) == folder
+		}) {
+			continue // it is mounted already
+		}
+		mounts = append(mounts, map[string]any{"Type": "tmpfs", "Target": folder,
+			"TmpfsOptions": map[string]any{"SizeBytes": size, "Mode": 0o1777}})
+	}
+	return mounts
 }
 
 const (
+	// temporary is the folder of a container that can be written.
+	temporary = "/tmp"
 	// sharedBytes bounds /dev/shm.
 	sharedBytes = 8 << 20
 	// openFiles bounds the open files of each process.

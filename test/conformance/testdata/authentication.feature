@@ -110,3 +110,17 @@ Feature: Authentication
     """yaml
     sent: true
     """
+
+  Scenario: Digest
+    Given a workflow with definition:
+    """yaml
+    document: {dsl: '1.0.3', namespace: scenarios, name: s55, version: '1.0.0'}
+    do:
+      - c: {call: http, with: {method: get, endpoint: {uri: 'https://httpbin.org/digest-auth/user', authentication: {digest: {username: user, password: pass}}}}}
+    """
+    When the workflow is executed
+    Then the workflow should complete with output:
+    """yaml
+    authenticated: true
+    user: user
+    """

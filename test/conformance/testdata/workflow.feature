@@ -100,3 +100,46 @@ Feature: Workflow
     """yaml
     caught: true
     """
+
+  Scenario: A secret
+    Given a workflow with definition:
+    """yaml
+    document: {dsl: '1.0.3', namespace: scenarios, name: s53, version: '1.0.0'}
+    use: {secrets: [login]}
+    do:
+      - c: {call: http, with: {method: get, endpoint: {uri: 'https://httpbin.org/basic-auth/user/secret', authentication: {basic: {use: login}}}}}
+    """
+    When the workflow is executed
+    Then the workflow should complete with output:
+    """yaml
+    authenticated: true
+    user: user
+    """
+
+  Scenario: Workflows with schedules, of which one is started by hand
+    Given a workflow with definition:
+    """yaml
+    document: {dsl: '1.0.3', namespace: scenarios, name: s54a, version: '1.0.0'}
+    schedule: {cron: '0 0 1 1 *'}
+    do:
+      - s: {set: {x: 1}}
+    """
+    Given a workflow with definition:
+    """yaml
+    document: {dsl: '1.0.3', namespace: scenarios, name: s54b, version: '1.0.0'}
+    schedule: {on: {one: {with: {type: never}}}}
+    do:
+      - s: {set: {x: 1}}
+    """
+    Given a workflow with definition:
+    """yaml
+    document: {dsl: '1.0.3', namespace: scenarios, name: s54, version: '1.0.0'}
+    schedule: {every: {hours: 1000}}
+    do:
+      - s: {set: {x: 1}}
+    """
+    When the workflow is executed
+    Then the workflow should complete with output:
+    """yaml
+    x: 1
+    """

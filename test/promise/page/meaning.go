@@ -52,6 +52,8 @@ func promised() []meaning {
 			"projects beyond theirs."},
 		{"soak", "Under a steady mix of everything that runs do, no run is lost, doubled or stuck, timers fire within a " +
 			"second (p99), and no process grows."},
+		{"programs", "A task whose process is killed in the middle ends as documented, and so do canceled ones and those that time " +
+			"out; no process, container, file or control group is left."},
 		{"quotas", "A limit of steps holds across restarts, and loses none."},
 	}
 }

@@ -122,7 +122,7 @@ func image(t testing.TB, shell string) io.Reader {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	const folder, program = 0o1777, 0o755
-	for _, name := range []string{"bin/", "proc/", "dev/", "sys/", "etc/", "tmp/"} {
+	for _, name := range []string{"bin/", "proc/", "dev/", "sys/", "etc/", "tmp/", "data/"} {
 		require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: folder}))
 	}
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "bin/busybox", Mode: program, Size: int64(len(binary))}))
