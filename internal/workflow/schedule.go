@@ -56,23 +56,21 @@ func (s *Service) SetSchedule(ctx context.Context, t event.Timer) error {
 
 // checkOverride refuses settings that a document may not have either.
 func checkOverride(t event.Timer, o event.Override) error {
-	refuse := func(field, want, format string, args ...any) error {
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, format, args...).WithField(field, "%s", want)
+	refuse := func(name, field, given, why string) error {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s %.80q %s", name, given, why).
+			WithField(field, "%s", why)
 	}
 	if zone := o.TimeZone; zone != "" {
 		known, suggestion := dsl.IsTimeZone(zone)
 		switch {
 		case t.Spec.Cron == "":
-			return refuse("timeZone", "only with cron",
-				"time_zone concerns only a schedule with cron: an interval has no time of day")
+			return refuse("time_zone", "timeZone", zone, "concerns only a schedule with cron: an interval has no time of day")
 		case !known:
-			return refuse("timeZone", "a name of the IANA database", "%.80q is not a time zone of the IANA database: %s", zone,
-				suggestion)
+			return refuse("time_zone", "timeZone", zone, "is not a name of the IANA database: "+suggestion)
 		}
 	}
 	if o.Overlap != "" && !slices.Contains(dsl.Overlaps(), o.Overlap) {
-		return refuse("overlap", fmt.Sprintf("one of %q", dsl.Overlaps()), "overlap is %.80q, and must be one of %q", o.Overlap,
-			dsl.Overlaps())
+		return refuse("overlap", "overlap", string(o.Overlap), fmt.Sprintf("must be one of %q", dsl.Overlaps()))
 	}
 	for _, d := range []struct {
 		name, field string
@@ -83,8 +81,7 @@ func checkOverride(t event.Timer, o event.Override) error {
 		{"catch_up", "catchUp", o.CatchUp, dsl.MinCatchUp, dsl.MaxCatchUp},
 	} {
 		if d.given != nil && (*d.given < d.least || *d.given > d.most) {
-			return refuse(d.field, fmt.Sprintf("from %s to %s", d.least, d.most), "%s is %s, and must be from %s to %s", d.name,
-				*d.given, d.least, d.most)
+			return refuse(d.name, d.field, d.given.String(), fmt.Sprintf("must be from %s to %s", d.least, d.most))
 		}
 	}
 	return nil

@@ -94,3 +94,54 @@ func TestPublishStoresTriggerAndTimer(t *testing.T) {
 		})
 	}
 }
+
+// setting is a store that records what operators set of a schedule.
+type setting struct {
+	workflow.Store
+
+	set   []event.Override
+	entry audit.Entry
+}
+
+func (s *setting) SetOverride(_ context.Context, _, _ string, o event.Override, e audit.Entry) error {
+	s.set, s.entry = append(s.set, o), e
+	return nil
+}
+
+func TestOperatorsMaySetWhatADocumentMay(t *testing.T) {
+	t.Parallel()
+	store := &setting{}
+	service := workflow.NewService(store, &publishing{}, dsl.Limits{}, time.Now)
+	set := func(spec event.TimerSpec, o event.Override) error {
+		return service.SetSchedule(t.Context(), event.Timer{Project: "shop", Workflow: "a/b", Spec: spec, Override: o})
+	}
+	of := func(s event.TimerSettings) event.Override { return event.Override{TimerSettings: s} }
+	cron, every := event.TimerSpec{Cron: "0 6 * * *"}, event.TimerSpec{Every: time.Minute}
+	whole := event.Override{
+		TimerSettings: event.TimerSettings{TimeZone: "Europe/Berlin", Overlap: dsl.OverlapQueueOne, Jitter: new(time.Duration),
+			CatchUp: new(dsl.MinCatchUp)},
+		PausedUntil: time.Now(),
+	}
+	require.NoError(t, set(cron, whole))
+	require.NoError(t, set(every, event.Override{}))
+	require.Equal(t, []event.Override{whole, {}}, store.set)
+	require.Equal(t, audit.WorkflowSetSchedule, store.entry.Action)
+	require.Equal(t, "a/b", store.entry.Subject)
+
+	for want, tt := range map[string]struct {
+		spec event.TimerSpec
+		o    event.Override
+	}{
+		`time_zone "berlin" is not a name of the IANA database: did you mean "Europe/Berlin"?`: {
+			cron, of(event.TimerSettings{TimeZone: "berlin"})},
+		`time_zone "UTC" concerns only a schedule with cron`: {every, of(event.TimerSettings{TimeZone: "UTC"})},
+		`overlap "never" must be one of ["allow" "skip"`:     {every, of(event.TimerSettings{Overlap: "never"})},
+		`jitter "24h0m1s" must be from 0s to 24h0m0s`:        {every, of(event.TimerSettings{Jitter: new(dsl.MaxJitter + time.Second)})},
+		`jitter "-1s" must be from 0s to 24h0m0s`:            {every, of(event.TimerSettings{Jitter: new(-time.Second)})},
+		`catch_up "9s" must be from 10s to 8760h0m0s`:        {every, of(event.TimerSettings{CatchUp: new(9 * time.Second)})},
+		`catch_up "8761h0m0s" must be from 10s to 8760h0m0s`: {every, of(event.TimerSettings{CatchUp: new(dsl.MaxCatchUp + time.Hour)})},
+	} {
+		require.ErrorContains(t, set(tt.spec, tt.o), want)
+	}
+	require.Len(t, store.set, 2)
+}

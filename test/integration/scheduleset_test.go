@@ -72,7 +72,7 @@ func TestOperatorsSetASchedule(t *testing.T) {
 			want  string
 		}{
 			{nil, platform.ExitUsage, "nothing to set"},
-			{[]string{"--overlap", "sometimes"}, platform.ExitFailed, `must be one of ["allow" "skip" "queue one" "cancel the open one"]`},
+			{[]string{"--overlap", "sometimes"}, platform.ExitFailed, `overlap "sometimes" must be one of ["allow" "skip" "queue one" "cancel the open one"]`},
 			{[]string{"--time-zone", "Europe/Berlin"}, platform.ExitFailed, "an interval has no time of day"},
 			{[]string{"--catch-up", "1s"}, platform.ExitFailed, "must be from 10s to 8760h0m0s"},
 			{[]string{"--jitter", "soon"}, platform.ExitUsage, "is no length of time"},

@@ -51,6 +51,56 @@ describe('a workflow', () => {
   })
 })
 
+describe('a schedule', () => {
+  it('is changed and fired at past times beside its document', async () => {
+    const { context, page, faults } = await open(
+      browser,
+      platform.address,
+      '/p/default/workflows/shop/hourly?tab=triggers',
+    )
+    await page.getByText('The schedule fired at its newest 1,000 due times', { exact: false }).waitFor()
+    await page.getByRole('button', { name: 'Settings…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Time zone').fill('Europe/Nowhere')
+    await dialog.getByLabel('Overlap').selectOption('skip')
+    await dialog.getByLabel('Jitter').fill('soon')
+    await dialog.getByText('Write it like 30s or 2h.').waitFor()
+    await dialog.getByLabel('Jitter').fill('30s')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.getByText('is not a name of the IANA database', { exact: false }).first().waitFor()
+    await dialog.getByLabel('Time zone').fill('Europe/Berlin')
+    await dialog.getByLabel('Paused until (UTC)').fill('2099-01-02T06:00')
+    expect(await violations(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByText('time zone, overlap, jitter, pause').waitFor()
+    await page.getByText('The schedule is paused', { exact: false }).waitFor()
+    expect(await platform.cli('workflow', 'show', 'hourly')).toContain('(Europe/Berlin)')
+
+    await page.getByRole('button', { name: 'Settings…' }).click()
+    await dialog.getByLabel('Paused until (UTC)').fill('')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Backfill…' }).click()
+    await dialog.getByLabel('From (UTC)').fill('2026-11-20T01:00')
+    await dialog.getByLabel('To (UTC)').fill('2026-11-20T03:00')
+    await dialog.getByRole('row').nth(3).waitFor()
+    for (const width of [390, 1280, 1920]) {
+      await page.setViewportSize({ width, height: 900 })
+      expect(await page.evaluate(() => document.documentElement.scrollWidth), `at ${String(width)}`).toBe(width)
+    }
+    expect(await violations(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Fire at 3 due times' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await until('three runs have started', async () => {
+      const runs = await platform.cli('run', 'list', '--workflow', 'hourly', '-o', 'json')
+      return (JSON.parse(runs) as unknown[]).length >= 3
+    })
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
 describe('a function', () => {
   it('is found from the workflows, with its versions, source, schemas and callers, and deleted', async () => {
     const { context, page, faults } = await open(browser, platform.address, '/p/default/workflows')
