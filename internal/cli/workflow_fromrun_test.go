@@ -43,7 +43,7 @@ const recordedRun = `{"format":"signalbox.run/1","run":{"id":"r1","workflow":"sh
 {"number":"6","pointer":"/do/3/last","task":"last","kind":"call","status":"failed","error":{"type":"x","status":404},
  "attempts":[{"httpStatus":404}]}],
 "events":[{"event":{"id":"e1","source":"/carrier","type":"shop.shipped","data":{"by":"DHL"}},"deliveries":[]},
- {"event":{"id":"e2","source":"/projects/default/workflows/shop/order/runs/r1","type":"shop.own"},"deliveries":[]}]}`
+ {"event":{"id":"e2","source":"/shop","type":"shop.own","actor":"run r1"},"deliveries":[]}]}`
 
 // export writes the workflow and the export of its run, and returns their paths.
 func export(t *testing.T, replace func(string) string) (workflow, run string) {
