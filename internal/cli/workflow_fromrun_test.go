@@ -65,6 +65,7 @@ func TestRunsBecomeCases(t *testing.T) {
 	c := shell.run(t, "workflow", "test", "--from-run", run)
 	require.Zero(t, c.code, c.err.String())
 	require.Contains(t, c.out.String(), "bank:\n    key: FILL-IN")
+	require.Contains(t, c.out.String(), "status: 201")
 	require.NotContains(t, c.out.String(), "shop.own", "the run publishes it itself")
 	require.Contains(t, c.err.String(), "values of the run are redacted")
 	require.Contains(t, c.err.String(), "the secrets are marks")

@@ -83,6 +83,7 @@ func TestResponsesOfRuns(t *testing.T) {
 			c := write(t, source, `"status":"completed","input":{"id":7},"output":`+tt.output, `{"pointer":"/do/0/only",
 "task":"only","kind":"call","status":"completed","output":`+tt.output+`,"attempts":[{"httpStatus":200}]}`, "")
 			contains(t, c, tt.want)
+			require.NotContains(t, string(c.Text), "status: 200", "it is the default of a mock")
 			require.Empty(t, c.Missing)
 			does(t, source, c)
 		})
