@@ -169,6 +169,22 @@ func TestCasesAreSelectedByName(t *testing.T) {
 	require.Equal(t, interp.StatusFailed, report.Results[0].Status)
 }
 
+func TestFailuresHaveTheLineOfTheirExpectation(t *testing.T) {
+	t.Parallel()
+	got := explain(t, header+"do: [{a: {raise: {error: {type: 'https://shop.example/gone', status: 410}}}}]\n", `cases:
+  - name: one
+    expect:
+      duration: {seconds: 1}
+      error:
+        type: https://shop.example/gone
+        status: 404
+      tasks: []
+`)
+	for _, want := range []string{"4:7 duration:", "5:7 error.status:", "8:7 tasks:"} {
+		require.Contains(t, got, want)
+	}
+}
+
 func TestEveryExpectationCanFail(t *testing.T) {
 	t.Parallel()
 	const document = header + `
