@@ -195,6 +195,8 @@ func (r *recorder) call(step *exportedStep, task *dsl.Task, part dsl.HTTPOutput)
 		status = step.Attempts[n-1].HTTPStatus
 	}
 	switch {
+	case step.Error != nil && dsl.SameErrorType(step.Error.Type, dsl.ErrorTypeConfiguration) && len(r.doc.Use.Secrets) == 0:
+		return Response{}, nil // nothing was sent, and the test finds the same reason: it needs no secret for that
 	case step.Error != nil && status == 0:
 		return failureOf(step.Error), nil
 	case step.Error != nil:

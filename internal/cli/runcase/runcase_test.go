@@ -126,6 +126,24 @@ func TestFailuresOfRuns(t *testing.T) {
 	}
 }
 
+// A request that could not be sent needs no response. One with secrets does: the test has other ones.
+func TestRequestsThatWereNotSent(t *testing.T) {
+	t.Parallel()
+	const (
+		call   = `do: [{only: {call: http, with: {method: get, endpoint: {uri: 'https://shop.example', authentication: `
+		failed = `"error":{"type":"` + dsl.ErrorTypeConfiguration + `","status":400,"title":"Secret not usable","instance":"/do/0/only"}`
+	)
+	for source, want := range map[string]string{
+		call + "{bearer: {token: '${ .token }'}}}}}}]\n":                  "input: null expect",
+		"use: {secrets: [bank]}\n" + call + "{basic: {use: bank}}}}}}]\n": "mocks: - task: only respond: - fail",
+	} {
+		c := write(t, source, `"status":"failed",`+failed, `{"pointer":"/do/0/only","task":"only","kind":"call","status":"failed",`+
+			failed+`,"attempts":[{}]}`, "")
+		contains(t, c, want)
+		does(t, source, c)
+	}
+}
+
 // The body of a response with an error status is not kept: the case has what the error shows, and a comment.
 func TestCommentsForBodiesThatWereNotKept(t *testing.T) {
 	t.Parallel()
