@@ -19,10 +19,12 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/dsl/workflowtest"
 	"github.com/signalbox-dev/signalbox/test/agreement"
+	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
 // ended is a run of the platform whose test is compared with it.
 type ended struct {
+	t               platform.T
 	project, source string
 	run             *signalboxv1.Run
 	exchanges       []agreement.Exchange
@@ -38,6 +40,7 @@ func (s *stack) agrees(ctx context.Context, e ended) error {
 	if err != nil {
 		return err
 	}
+	s.awaitSteps(ctx, e)
 	export, err := s.export(ctx, e.project, e.run.GetId())
 	if err != nil {
 		return err
@@ -120,6 +123,27 @@ func (s *stack) document(source string) (*dsl.Document, error) {
 			resources.Add(reference.URI, answer.Body.Bytes())
 		}
 	}
+}
+
+// awaitSteps waits until all steps of a run are stored as they ended: those of an earlier workflow task may follow the run.
+func (s *stack) awaitSteps(ctx context.Context, e ended) {
+	platform.Eventually(e.t, platform.Patience, func() string {
+		listed, err := s.Runs.ListSteps(ctx, connect.NewRequest(&signalboxv1.ListStepsRequest{
+			Project: e.project, Id: e.run.GetId(), PageSize: 1000}))
+		if err != nil {
+			return err.Error()
+		}
+		done := int64(0)
+		for _, step := range listed.Msg.GetSteps() {
+			if step.GetEndTime() != nil {
+				done++
+			}
+		}
+		if done < e.run.GetStepsDone() {
+			return fmt.Sprintf("%d of %d steps have ended", done, e.run.GetStepsDone())
+		}
+		return ""
+	})
 }
 
 // export returns the export of a run.

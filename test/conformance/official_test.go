@@ -256,7 +256,7 @@ func (s *stack) example(t *testing.T, name, source string, belongs func(agreemen
 			return fmt.Errorf("publish: %w", err)
 		}
 	}
-	e := ended{project: project, source: source, alone: own, published: map[string]bool{}}
+	e := ended{t: t, project: project, source: source, alone: own, published: map[string]bool{}}
 	run, err := s.play(ctx, t, project, doc, name, &e)
 	if err != nil {
 		return err

@@ -144,7 +144,7 @@ func (s *scenario) execute(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the input: %w", err)
 	}
-	return s.stack.agrees(ctx, ended{project: project, source: s.source[len(s.source)-1], run: s.run, alone: true,
+	return s.stack.agrees(ctx, ended{t: s.t, project: project, source: s.source[len(s.source)-1], run: s.run, alone: true,
 		input: given, exchanges: s.stack.services.Take(everything)})
 }
 
