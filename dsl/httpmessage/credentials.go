@@ -46,8 +46,8 @@ type Party struct {
 	Type  string `json:"type"`
 }
 
-// ParseCredentials returns the properties of a scheme, a JSON object that has what the scheme requires. Its errors quote no
-// value.
+// ParseCredentials returns the properties of a scheme, a JSON object that has what the scheme requires. Its errors quote
+// no value.
 func ParseCredentials(scheme string, properties []byte) (*Credentials, error) {
 	var p Credentials
 	if err := json.Unmarshal(properties, &p); err != nil {

@@ -62,8 +62,8 @@ func (a *attempts) answered() {
 	}
 }
 
-// end ends the open request, if any, with the status of its response, or 0 if there is none or not all of it, and the delay
-// that the response asks for. answered reports whether there was a response.
+// end ends the open request, if any, with the status of its response, or 0 if there is none or not all of it, and the
+// delay that the response asks for. answered reports whether there was a response.
 func (a *attempts) end(answered bool, status int, retryAfter time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
