@@ -44,12 +44,16 @@ func Format(source []byte) ([]byte, error) {
 	if json.Valid(source) {
 		return formatJSON(source)
 	}
-	formatted, err := formatYAML(source)
-	if err != nil {
-		return nil, err
+	formatted, remarks, err := formatYAML(source)
+	if err != nil || bytes.Equal(formatted, source) {
+		return formatted, err
 	}
 	after, _ := tree.Parse(formatted, bounds)
-	if after == nil || !eventfilter.Equal(before.Value(), after.Value()) || comments(source) != comments(formatted) {
+	if after == nil || !eventfilter.Equal(before.Value(), after.Value()) {
+		return nil, errUnsafe
+	}
+	var root yaml.Node
+	if yaml.Unmarshal(formatted, &root) != nil || comments(&root) != remarks {
 		return nil, errUnsafe
 	}
 	return formatted, nil
@@ -64,21 +68,23 @@ func formatJSON(source []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func formatYAML(source []byte) ([]byte, error) {
+// formatYAML returns a source in the layout, and its comments.
+func formatYAML(source []byte) (formatted []byte, remarks string, err error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(marked(source), &root); err != nil {
-		return nil, errUnsafe
+		return nil, "", errUnsafe
 	}
+	remarks = comments(&root) // before the encoder changes the tree
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(indent)
 	if err := encoder.Encode(&root); err != nil {
-		return nil, errUnsafe
+		return nil, "", errUnsafe
 	}
 	if err := encoder.Close(); err != nil {
-		return nil, errUnsafe
+		return nil, "", errUnsafe
 	}
-	return unmarked(out.Bytes()), nil
+	return unmarked(out.Bytes()), remarks, nil
 }
 
 // marked replaces the empty lines of a source by comments, except those inside of block scalars.
@@ -139,15 +145,11 @@ func unmarked(source []byte) []byte {
 	return []byte(strings.TrimRight(strings.Join(out, "\n"), "\n") + "\n")
 }
 
-// comments returns the comments of a source, sorted by their text, without the space before them: a layout that loses one
-// has other comments.
-func comments(source []byte) string {
-	var root yaml.Node
-	if yaml.Unmarshal(source, &root) != nil {
-		return ""
-	}
+// comments returns the comments of a source, sorted by their text, without the space before them and without those that
+// stand for empty lines: a layout that loses one has other comments.
+func comments(root *yaml.Node) string {
 	var all []string
-	collect(&root, &all)
+	collect(root, &all)
 	slices.Sort(all)
 	return strings.Join(all, "\n")
 }
@@ -155,7 +157,7 @@ func comments(source []byte) string {
 func collect(n *yaml.Node, all *[]string) {
 	for _, text := range []string{n.HeadComment, n.LineComment, n.FootComment} {
 		for line := range strings.Lines(text) {
-			if line = strings.TrimSpace(line); line != "" {
+			if line = strings.TrimSpace(line); line != "" && line != emptyLine {
 				*all = append(*all, line)
 			}
 		}

@@ -52,6 +52,14 @@ func StatusError(method, address string, status int, contentType string, body []
 	return dsl.Error{Type: dsl.ErrorTypeCommunication, Status: status, Title: oneLine(title), Detail: detail}
 }
 
+// NotAuthenticated returns the error of a request whose secrets or credentials cannot be used.
+func NotAuthenticated(method, address string, err error) dsl.Error {
+	return dsl.Error{
+		Type: dsl.ErrorTypeConfiguration, Status: http.StatusBadRequest, Title: "Secret not usable",
+		Detail: fmt.Sprintf("%s was not sent: %v", Subject(method, address), err),
+	}
+}
+
 // InvalidRequest returns the error of a request that cannot be sent.
 func InvalidRequest(method, address string, err error) dsl.Error {
 	return dsl.Error{

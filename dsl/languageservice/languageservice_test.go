@@ -464,17 +464,3 @@ func long() string {
 	}
 	return b.String()
 }
-
-func BenchmarkDiagnose(b *testing.B) {
-	service, source := languageservice.New(), long()
-	for b.Loop() {
-		require.Empty(b, service.Open(source).Diagnose(nil))
-	}
-}
-
-func BenchmarkComplete(b *testing.B) {
-	service, source := languageservice.New(), long()
-	for b.Loop() {
-		service.Open(source).Complete(dsl.Pos{Line: 1000, Column: 7})
-	}
-}

@@ -2,6 +2,7 @@ package workflowtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,12 +42,19 @@ func (r *runner) check() {
 
 func (r *runner) differ(what, format string, args ...any) {
 	r.result.Mismatches = append(r.result.Mismatches, Mismatch{What: what, Message: fmt.Sprintf(format, args...),
-		Pos: r.c.Expect.at.pos})
+		Pos: r.c.Expect.pos(what)})
+}
+
+// pos returns the position of an expectation, such as output or error.type.
+func (e *Expect) pos(what string) dsl.Pos {
+	key, _, _ := strings.Cut(what, ".")
+	key, _, _ = strings.Cut(key, "[")
+	return cmp.Or(e.keys[key], e.at.pos)
 }
 
 func (r *runner) differDiff(what, message string, want, got any) {
 	r.result.Mismatches = append(r.result.Mismatches, Mismatch{What: what, Message: message,
-		Diff: udiff.Unified("expected", "actual", pretty(want), pretty(got)), Pos: r.c.Expect.at.pos})
+		Diff: udiff.Unified("expected", "actual", pretty(want), pretty(got)), Pos: r.c.Expect.pos(what)})
 }
 
 // checkStatus compares the status. It returns false if the run ended in another way than expected.

@@ -84,6 +84,11 @@ func (r *runner) call(ctx context.Context, e interp.Call) {
 		r.stop(Mismatch{What: "secrets", Pos: r.c.at.pos, Message: missing})
 		return
 	}
+	if err := r.checkCredentials(given.Authentication); err != nil {
+		unusable := httpmessage.Shorten(httpmessage.NotAuthenticated(e.HTTP.Method, e.HTTP.URL, err))
+		r.finishCall(e.ID, 0, interp.Result{Error: &unusable})
+		return
+	}
 	sent, err := build(e, given)
 	if err != nil {
 		invalid := httpmessage.Shorten(httpmessage.InvalidRequest(e.HTTP.Method, e.HTTP.URL, err))
@@ -331,7 +336,37 @@ func (r *runner) insertSecrets(given *interp.HTTPRequest) (*interp.HTTPRequest, 
 	out := *given
 	out.URL, out.Body = marks.Replace(given.URL), replaceIn(marks, given.Body)
 	out.Headers, out.Query = replaceAll(marks, given.Headers), replaceAll(marks, given.Query)
+	if given.Authentication != nil {
+		authentication := *given.Authentication
+		authentication.Properties = replaceIn(marks, authentication.Properties)
+		out.Authentication = &authentication
+	}
 	return &out, ""
+}
+
+// checkCredentials returns why the credentials of a request cannot be used. They are not added to it: those of a secret
+// that the case does not give are not checked.
+func (r *runner) checkCredentials(a *interp.Authentication) error {
+	if a == nil {
+		return nil
+	}
+	properties := a.Properties
+	if a.Secret != "" {
+		secret, given := r.c.Secrets[a.Secret]
+		if !given {
+			return nil
+		}
+		if _, isObject := secret.(map[string]any); !isObject {
+			return fmt.Errorf("the secret %q is not a JSON object with the properties of the authentication %s", a.Secret, a.Scheme)
+		}
+		properties = secret
+	}
+	encoded, err := jq.EncodeJSON(properties)
+	if err != nil {
+		return err
+	}
+	_, err = httpmessage.ParseCredentials(string(a.Scheme), encoded)
+	return err
 }
 
 // lookUp returns the text of a member of a secret.

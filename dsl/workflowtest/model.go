@@ -128,6 +128,7 @@ type Expect struct {
 
 	given bool
 	at    location
+	keys  map[string]dsl.Pos // of its members
 }
 
 // ErrorExpectation are the members that an error must have. Members that are empty are not compared.

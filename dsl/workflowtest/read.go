@@ -139,7 +139,10 @@ func (r *reader) caseFields(c *Case) fields {
 			}
 		}},
 		{"expect", false, shape{form: object, fields: expectShape}, "What the run must do.", func(v value) {
-			c.Expect.at = v.at()
+			c.Expect.at, c.Expect.keys = v.at(), map[string]dsl.Pos{}
+			for _, m := range v.node.Members {
+				c.Expect.keys[m.Key] = dsl.Pos(m.Pos)
+			}
 			r.object(v, "expect", r.expectFields(&c.Expect))
 			c.Expect.given = true
 			if len(v.node.Members) == 0 {

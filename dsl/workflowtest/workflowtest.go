@@ -15,8 +15,8 @@
 //
 // # What differs from the platform
 //
-// Requests, starts of runs and publications take no time unless a mock has a delay. The credentials of a call are not
-// added to its request, and no authority is asked for a token. Responses that contain a secret keep it. The run has the
+// Requests, starts of runs and publications take no time unless a mock has a delay. The credentials of a call are checked,
+// but not added to its request, and no authority is asked for a token. Responses that contain a secret keep it. The run has the
 // ID test, which the random parts of delays (jitter) are computed from. A case has no limits of a project.
 package workflowtest
 

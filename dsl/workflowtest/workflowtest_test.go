@@ -169,6 +169,43 @@ func TestCasesAreSelectedByName(t *testing.T) {
 	require.Equal(t, interp.StatusFailed, report.Results[0].Status)
 }
 
+// Credentials are not added to requests, but those that cannot be used fail the call, as on the platform.
+func TestCredentialsThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	call := func(authentication string) string {
+		return header + "use: {secrets: [bank]}\ndo: [{get: {call: http, with: {method: get, endpoint: {uri: 'https://shop.example', " +
+			"authentication: " + authentication + "}}}}]\n"
+	}
+	const refused = "cases: [{name: a, input: {}, secrets: {bank: key}, expect: {error: {type: configuration, status: 400, " +
+		"title: Secret not usable, detail: 'GET https://shop.example was not sent: DETAIL'}}}]\n"
+	for authentication, want := range map[string]string{
+		"{bearer: {token: '${ .token }'}}":                        "the authentication bearer lacks a token",
+		"{basic: {username: '', password: '${ $secrets.bank }'}}": "the authentication basic lacks a username",
+		"{basic: {use: bank}}":                                    `the secret "bank" is not a JSON object with the properties of the authentication basic`,
+	} {
+		require.Empty(t, explain(t, call(authentication), strings.Replace(refused, "DETAIL", want, 1)), authentication)
+	}
+	const sent = "cases: [{name: a, input: {token: t}, secrets: {bank: SECRET}, mocks: [{respond: {}}], expect: {ran: [get]}}]\n"
+	require.Empty(t, explain(t, call("{bearer: {token: '${ .token }'}}"), strings.Replace(sent, "SECRET", "key", 1)))
+	require.Empty(t, explain(t, call("{basic: {use: bank}}"), strings.Replace(sent, "SECRET", "{username: a}", 1)))
+}
+
+func TestFailuresHaveTheLineOfTheirExpectation(t *testing.T) {
+	t.Parallel()
+	got := explain(t, header+"do: [{a: {raise: {error: {type: 'https://shop.example/gone', status: 410}}}}]\n", `cases:
+  - name: one
+    expect:
+      duration: {seconds: 1}
+      error:
+        type: https://shop.example/gone
+        status: 404
+      tasks: []
+`)
+	for _, want := range []string{"4:7 duration:", "5:7 error.status:", "8:7 tasks:"} {
+		require.Contains(t, got, want)
+	}
+}
+
 func TestEveryExpectationCanFail(t *testing.T) {
 	t.Parallel()
 	const document = header + `

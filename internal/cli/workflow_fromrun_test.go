@@ -43,7 +43,7 @@ const recordedRun = `{"format":"signalbox.run/1","run":{"id":"r1","workflow":"sh
 {"number":"6","pointer":"/do/3/last","task":"last","kind":"call","status":"failed","error":{"type":"x","status":404},
  "attempts":[{"httpStatus":404}]}],
 "events":[{"event":{"id":"e1","source":"/carrier","type":"shop.shipped","data":{"by":"DHL"}},"deliveries":[]},
- {"event":{"id":"e2","source":"/projects/default/workflows/shop/order/runs/r1","type":"shop.own"},"deliveries":[]}]}`
+ {"event":{"id":"e2","source":"/shop","type":"shop.own","actor":"run r1"},"deliveries":[]}]}`
 
 // export writes the workflow and the export of its run, and returns their paths.
 func export(t *testing.T, replace func(string) string) (workflow, run string) {
@@ -65,6 +65,7 @@ func TestRunsBecomeCases(t *testing.T) {
 	c := shell.run(t, "workflow", "test", "--from-run", run)
 	require.Zero(t, c.code, c.err.String())
 	require.Contains(t, c.out.String(), "bank:\n    key: FILL-IN")
+	require.Contains(t, c.out.String(), "status: 201")
 	require.NotContains(t, c.out.String(), "shop.own", "the run publishes it itself")
 	require.Contains(t, c.err.String(), "values of the run are redacted")
 	require.Contains(t, c.err.String(), "the secrets are marks")

@@ -72,6 +72,7 @@ func runFeatures(t *testing.T, dir string) []result {
 		}
 		assert.Zero(t, features.Run(), file)
 	}
+	s.stack.count(t)
 	return s.results
 }
 

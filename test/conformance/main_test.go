@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "no test runs:", err)
 		os.Exit(1)
 	}
-	os.Exit(platform.Main(m, func(s *platform.Suite) { shared = platform.Share(s, newStack) }))
+	os.Exit(platform.MainParallel(m, 8, func(s *platform.Suite) { shared = platform.Share(s, newStack) }))
 }
 
 // inNamespaces runs this program again, in namespaces of its own, and returns its exit code.

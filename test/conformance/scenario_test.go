@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"connectrpc.com/connect"
 	"github.com/cucumber/godog"
@@ -16,23 +17,34 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/test/agreement"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
 // stack is the platform with the stand-ins.
-type stack struct{ *platform.Server }
+type stack struct {
+	*platform.Server
+
+	services *agreement.Services
+	// complete counts the runs whose export shows all that its test needs, incomplete the others.
+	complete, incomplete atomic.Int64
+}
 
 var shared *platform.Shared[*stack]
 
 func newStack(t platform.T) *stack {
-	authority := startServices(t)
-	temporal := platform.StartTemporal(t)
-	return &stack{platform.StartServer(t, platform.ServerOptions{
-		Temporal: temporal.Address, Store: platform.SQLite(t), Port: platform.FreePort(t),
+	authority, services := startServices(t)
+	return startStack(t, services, "SSL_CERT_FILE="+authority, "SIGNALBOX_SECRETS_DIR="+secrets(t))
+}
+
+// startStack starts a platform that runs all programs, with settings.
+func startStack(t platform.T, services *agreement.Services, settings ...string) *stack {
+	return &stack{services: services, Server: platform.StartServer(t, platform.ServerOptions{
+		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Port: platform.FreePort(t),
 		Roles: []string{platform.API, platform.Worker, platform.Runner},
-		Env: []string{"SSL_CERT_FILE=" + authority, `SIGNALBOX_SECRET_DEFAULT__LOGIN={"username":"user","password":"secret"}`,
-			// The tests are in namespaces of their own already.
-			"SIGNALBOX_RUNNER_KINDS=script,shell", "SIGNALBOX_RUNNER_ISOLATION=none"},
+		// The tests are in namespaces of their own already.
+		Env: append(settings, "SIGNALBOX_RUNNER_KINDS=script,shell,container", "SIGNALBOX_RUNNER_ISOLATION=none"),
 	})}
 }
 
@@ -89,12 +101,10 @@ func (s *scenario) register(sc *godog.ScenarioContext) {
 func (s *scenario) execute(ctx context.Context) error {
 	workflow := ""
 	for _, source := range s.source {
-		doc, violations := parse(source)
-		for _, v := range violations {
-			if v.Code == dsl.CodeUnsupported {
-				s.unsupported = v.Message
-				return godog.ErrPending
-			}
+		doc, violations := dsl.ParseStructure([]byte(source))
+		if i := slices.IndexFunc(violations, unsupported); i >= 0 {
+			s.unsupported = violations[i].Message
+			return godog.ErrPending
 		}
 		if violations.HasErrors() {
 			return violations
@@ -109,6 +119,7 @@ func (s *scenario) execute(ctx context.Context) error {
 			return fmt.Errorf("publish: %w", err)
 		}
 	}
+	s.stack.services.Take(everything) // of the scenario before
 	input, err := asJSON(s.input)
 	if err != nil {
 		return err
@@ -130,22 +141,15 @@ func (s *scenario) execute(ctx context.Context) error {
 		return fmt.Errorf("read the steps: %w", err)
 	}
 	s.steps = res.Msg.GetSteps()
-	return nil
+	given, err := jq.DecodeJSON([]byte(input.GetJson()))
+	if err != nil {
+		return fmt.Errorf("read the input: %w", err)
+	}
+	return s.stack.agrees(ctx, ended{t: s.t, project: project, source: s.source[len(s.source)-1], run: s.run, alone: true,
+		input: given, exchanges: s.stack.services.Take(everything)})
 }
 
-// parse parses a document. The server reads the texts that it refers to.
-func parse(source string) (*dsl.Document, dsl.Violations) {
-	resources := dsl.NewResources()
-	doc, violations := dsl.Parse([]byte(source), dsl.WithResources(resources))
-	missing := resources.Missing()
-	if len(missing) == 0 {
-		return doc, violations
-	}
-	for _, reference := range missing {
-		resources.Postpone(reference.URI)
-	}
-	return dsl.Parse([]byte(source), dsl.WithResources(resources))
-}
+func everything(agreement.Exchange) bool { return true }
 
 // await watches a run to its end.
 func (s *scenario) await(ctx context.Context, project, id string) error {

@@ -20,24 +20,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/test/agreement"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// services returns the names that lead to the stand-ins.
+// services returns the names that lead to the stand-ins: those of the scenarios, and of the official examples.
 func services() []string {
-	return []string{"petstore.swagger.io", "httpbin.org"}
+	return []string{"petstore.swagger.io", "httpbin.org", "swapi.dev", "keycloak", "myorg.io", "example.com",
+		"external-service.example.com", "fake-chat-api.com", "fake-hospital.com", "fake.com", "hospital.example.com",
+		"raw.githubusercontent.com", "superbet-casinos.com", "virtual-wf-powered-race.com"}
 }
 
 // startServices serves the stand-ins at the ports of http and https, and returns the file of the authority that has
-// signed their certificate.
-func startServices(t platform.T) string {
+// signed their certificate, and the record of what they receive.
+func startServices(t platform.T) (string, *agreement.Services) {
 	t.Helper()
 	certificate, authority := issue(t)
 	handler := http.NewServeMux()
 	handler.HandleFunc("petstore.swagger.io/v2/", petstore)
 	handler.HandleFunc("httpbin.org/", httpbin)
+	examples := &official{seen: map[string]int{}}
+	handler.HandleFunc("petstore.swagger.io/v2/pet/503", examples.serve)
+	handler.HandleFunc("/", examples.serve)
+	services := agreement.Record(handler, belongsToNoCall)
 	for _, port := range []string{"80", "443"} {
-		server := &http.Server{Handler: handler, ReadHeaderTimeout: platform.Patience, TLSConfig: &tls.Config{
+		server := &http.Server{Handler: services, ReadHeaderTimeout: platform.Patience, TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}}
 		var config net.ListenConfig
 		listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:"+port)
@@ -53,7 +60,18 @@ func startServices(t platform.T) string {
 			_ = server.Serve(listener) // likewise
 		}()
 	}
-	return authority
+	return authority, services
+}
+
+// belongsToNoCall reports whether a request is one of a token, or reads a text that a document refers to.
+func belongsToNoCall(r *http.Request) bool {
+	switch path := r.URL.Path; path {
+	case "/v2/swagger.json", "/openapi.yaml", "/ordersservices.json", "/.well-known/openid-configuration", "/oauth2/token",
+		"/auth":
+		return true
+	default:
+		return r.Host == "keycloak" || r.Host == "raw.githubusercontent.com"
+	}
 }
 
 // issue returns a certificate for the services, and the file of its authority.

@@ -15,12 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/workflowtest"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
@@ -111,110 +109,6 @@ func TestTestsAgreeWithThePlatform(t *testing.T) {
 		}
 	}
 	require.Greater(t, compared, 18)
-}
-
-// The scenarios of the official kit that call no service have the same result on the platform as under test.
-func TestTheKitAgreesWithThePlatform(t *testing.T) {
-	t.Parallel()
-	folder := os.Getenv("OWS_DIR")
-	if folder == "" {
-		folder = "../../../shared/open-workflow"
-	}
-	features, err := filepath.Glob(filepath.Join(folder, "ctk", "*.feature"))
-	require.NoError(t, err)
-	if len(features) == 0 {
-		t.Skip("the official data is missing (set OWS_DIR)")
-	}
-	scenario := regexp.MustCompile(`(?s)Scenario: ([^\n]+)\n(.*?)(?:\n\s*Scenario:|\z)`)
-	block := regexp.MustCompile(`(?s)(definition|input is):\s*"""(?:yaml|json)?\n(.*?)"""`)
-	compared := 0
-	for _, feature := range features {
-		text, err := os.ReadFile(feature)
-		require.NoError(t, err)
-		for _, part := range strings.Split(string(text), "Scenario: ")[1:] {
-			match := scenario.FindStringSubmatch("Scenario: " + part)
-			require.NotNil(t, match, feature)
-			given := map[string]string{}
-			for _, b := range block.FindAllStringSubmatch(match[2], -1) {
-				given[b[1]] = dedent(b[2])
-			}
-			source := regexp.MustCompile(`(?m)^  name: .*$`).ReplaceAllString(given["definition"],
-				fmt.Sprintf("  name: kit-%d", compared))
-			doc, violations := dsl.Parse([]byte(source))
-			if violations.HasErrors() || strings.Contains(source, "call: ") {
-				continue // beyond this version, or it needs a service
-			}
-			c := workflowtest.Case{Input: map[string]any{}}
-			if given["input is"] != "" {
-				var node any
-				require.NoError(t, yaml.Unmarshal([]byte(given["input is"]), &node))
-				c.Input = node
-			}
-			result := workflowtest.Execute(t.Context(), doc, c)
-			compared++
-			compare(t, dev.Get(t), dev.Get(t).Publish(t, source), &c, result, &origin{}, filepath.Base(feature)+" "+match[1])
-		}
-	}
-	require.Greater(t, compared, 10)
-}
-
-// The official examples have the same result on the platform as under test, with a service that responds with an empty
-// object to each request. Left out are those that this version does not run, that wait, run others, authenticate themselves, or
-// have a schedule, which would start more runs.
-func TestOfficialExamplesAgreeWithThePlatform(t *testing.T) {
-	t.Parallel()
-	folder := os.Getenv("OWS_DIR")
-	if folder == "" {
-		folder = "../../../shared/open-workflow"
-	}
-	paths, err := filepath.Glob(filepath.Join(folder, "examples", "*.yaml"))
-	require.NoError(t, err)
-	if len(paths) == 0 {
-		t.Skip("the official data is missing (set OWS_DIR)")
-	}
-	address := regexp.MustCompile(`((?:endpoint|uri): ['"]?)https?://[^/\s'"]+`)
-	name := regexp.MustCompile(`(?m)^  name: .*$`)
-	compared := 0
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		require.NoError(t, err)
-		o := &origin{responses: map[string][]*workflowtest.Response{}}
-		service := httptest.NewServer(o)
-		t.Cleanup(service.Close)
-		source := address.ReplaceAllString(string(content), "${1}"+service.URL)
-		source = name.ReplaceAllString(source, fmt.Sprintf("  name: official-%d", compared))
-		doc, violations := dsl.Parse([]byte(source))
-		if violations.HasErrors() || doc.Schedule != nil || strings.Contains(source, "authentication:") {
-			continue
-		}
-		c := workflowtest.Case{Input: map[string]any{}, Mocks: []workflowtest.Mock{
-			{Respond: []workflowtest.Response{{Body: map[string]any{}, HasBody: true}}}}}
-		result := workflowtest.Execute(t.Context(), doc, c)
-		ended := result.Status == interp.StatusCompleted || result.Status == interp.StatusFailed
-		foreign := slices.ContainsFunc(result.Requests, func(q workflowtest.Request) bool {
-			return !strings.HasPrefix(q.URL, service.URL)
-		})
-		if !ended || foreign || !comparable(&c, result) {
-			continue
-		}
-		for _, q := range result.Requests {
-			key := q.Method + " " + strings.TrimPrefix(q.URL, service.URL)
-			o.responses[key] = append(o.responses[key], q.Response)
-		}
-		compared++
-		compare(t, dev.Get(t), dev.Get(t).Publish(t, source), &c, result, o, filepath.Base(path))
-	}
-	require.Greater(t, compared, 15)
-}
-
-// dedent removes the indentation of the first line from all lines.
-func dedent(text string) string {
-	indent := len(text) - len(strings.TrimLeft(text, " "))
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = line[min(indent, len(line)):]
-	}
-	return strings.Join(lines, "\n")
 }
 
 // comparable reports whether the platform can repeat a run: it is short, its services respond, and no mock takes the

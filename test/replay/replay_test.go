@@ -94,7 +94,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			t.Run(folder, func(t *testing.T) {
 				t.Parallel()
 				require.DirExists(t, folder, "record it: see replay/record")
-				replay(t, docs, folder, s.Status)
+				agrees(t, s, replay(t, docs, folder, s.Status))
 				replay(t, docs, folder, s.Status, traced(t))
 			})
 		}
@@ -119,7 +119,7 @@ func (n noSpans) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) e
 
 func (noSpans) Shutdown(context.Context) error { return nil }
 
-func replay(t *testing.T, docs library, folder, status string, interceptors ...interceptor.WorkerInterceptor) {
+func replay(t *testing.T, docs library, folder, status string, interceptors ...interceptor.WorkerInterceptor) *ledger {
 	t.Helper()
 	records := &ledger{steps: map[int64]interp.StepRecord{}}
 	run, options := referring(t, folder)
@@ -168,6 +168,7 @@ func replay(t *testing.T, docs library, folder, status string, interceptors ...i
 		require.Equal(t, want, step{
 			Number: got.Number, Path: got.Path, Status: string(got.Status), Output: string(got.Output)})
 	}
+	return records
 }
 
 // recordedPayloads are the values that a recorded history refers to.

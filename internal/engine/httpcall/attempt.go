@@ -15,6 +15,9 @@ type attempts struct {
 	mu       sync.Mutex
 	list     []flow.Attempt
 	redirect bool // the next request follows a redirect
+	// late is the number of requests that have been answered before the transport reported that they were sent, as HTTP/2
+	// permits.
+	late int
 }
 
 // trace returns the hooks by which the transport reports sent requests.
@@ -25,7 +28,11 @@ func (a *attempts) trace() *httptrace.ClientTrace {
 func (a *attempts) sent() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.redirect {
+	switch {
+	case a.late > 0:
+		a.late--
+		return
+	case a.redirect:
 		a.redirect = false
 		return
 	}
@@ -40,14 +47,29 @@ func (a *attempts) sent() {
 func (a *attempts) follow() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.answered()
 	a.redirect = true
 }
 
-// end ends the open request, if any, with the status of its response, or 0 if there is none, and the delay that the
-// response asks for.
-func (a *attempts) end(status int, retryAfter time.Duration) {
+// answered records the request that a response belongs to, if that is not reported yet.
+func (a *attempts) answered() {
+	if n := len(a.list); a.redirect {
+		a.redirect = false
+		a.late++
+	} else if n == 0 || !a.list[n-1].EndedAt.IsZero() {
+		a.late++
+		a.list = append(a.list, flow.Attempt{StartedAt: attemptTime()})
+	}
+}
+
+// end ends the open request, if any, with the status of its response, or 0 if there is none or not all of it, and the
+// delay that the response asks for. answered reports whether there was a response.
+func (a *attempts) end(answered bool, status int, retryAfter time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if answered {
+		a.answered()
+	}
 	a.redirect = false
 	if n := len(a.list); n > 0 && a.list[n-1].EndedAt.IsZero() {
 		a.list[n-1].EndedAt, a.list[n-1].Status, a.list[n-1].RetryAfter = attemptTime(), status, retryAfter

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
@@ -90,7 +91,7 @@ func secretAuthority(r flow.HTTPRequest) bool {
 	if r.Authentication.Secret != "" {
 		return true
 	}
-	var p authn.Properties
+	var p httpmessage.Credentials
 	_ = json.Unmarshal(r.Authentication.Properties, &p) // invalid properties are reported when they are used
 	return hasMark(origin(p.Authority), r.Secrets)
 }

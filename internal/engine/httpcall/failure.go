@@ -142,15 +142,15 @@ func unresolved(parent context.Context, r flow.HTTPRequest, err error) error {
 	if errors.Is(parent.Err(), context.Canceled) {
 		return fmt.Errorf("%s: %w", subject(r), parent.Err())
 	}
-	kind, status, title := dsl.ErrorTypeConfiguration, http.StatusBadRequest, "Secret not usable"
+	e := httpmessage.NotAuthenticated(r.Method, r.URL, err)
 	var provider *providerError
 	switch {
 	case errors.Is(err, secret.ErrMissing):
-		kind, status, title = dsl.ErrorTypeAuthorization, http.StatusForbidden, "Secret not found"
+		e.Type, e.Status, e.Title = dsl.ErrorTypeAuthorization, http.StatusForbidden, "Secret not found"
 	case errors.As(err, &provider):
-		status, title = http.StatusServiceUnavailable, "Secret not available"
+		e.Status, e.Title = http.StatusServiceUnavailable, "Secret not available"
 	}
-	return failure(flow.CategoryRefused, kind, status, title, fmt.Sprintf("%s was not sent: %v", subject(r), err))
+	return &failed{flow.CategoryRefused, e}
 }
 
 // unauthenticated returns the failure of a request without credentials from its authority. secretOrigin is set if the

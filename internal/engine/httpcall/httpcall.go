@@ -259,7 +259,7 @@ func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest,
 	begun := time.Now()
 	res, err := client.Do(req)
 	if err != nil {
-		sent.end(0, 0)
+		sent.end(false, 0, 0)
 		traced(span, 0)
 		return nil, nil, err
 	}
@@ -269,7 +269,7 @@ func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest,
 	if err != nil && !errors.Is(err, errTooLarge) {
 		status = 0
 	}
-	sent.end(status, httpmessage.RetryAfter(res.StatusCode, res.Header, time.Now(), c.maxRetryAfter))
+	sent.end(true, status, httpmessage.RetryAfter(res.StatusCode, res.Header, time.Now(), c.maxRetryAfter))
 	traced(span, status)
 	logger.FromContext(req.Context()).DebugContext(req.Context(), "Service answered a call",
 		"method", spanMethod(req.Method), "status", res.StatusCode, "took", time.Since(begun))

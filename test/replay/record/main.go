@@ -123,13 +123,9 @@ type recorder struct {
 
 func (r recorder) run(s scenario.Scenario) error {
 	o := origin.New(r.t)
-	o.Answer("GET /item", 200, `{"id":7}`)
-	o.Answer("GET /large", 200, `{"text":"`+scenario.Large()+`"}`)
-	o.Answer("POST /item", 201, `{"id":8}`)
-	o.Answer("GET /code", 200, `console.log(process.argv.slice(2).join("-"))`)
-	o.Sequence("PUT /flaky", origin.Answer{Status: 503}, origin.Answer{Status: 503},
-		origin.Answer{Status: 200, Body: `{}`})
-	o.Answer("GET /schema", 200, `{"type":"object","required":["base"]}`)
+	for request, answers := range scenario.Services() {
+		o.Sequence(request, answers...)
+	}
 	if err := r.prepare(s); err != nil {
 		return err
 	}

@@ -11,12 +11,14 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/test/origin"
 )
 
 //go:embed documents/*.yaml documents/files
@@ -48,6 +50,20 @@ func Large() string {
 		text.WriteString(base64.RawURLEncoding.EncodeToString(sum[:]))
 	}
 	return text.String()
+}
+
+// Services returns the answers of the services that the documents call, by method and path: one request after another,
+// the last one also to all that follow.
+func Services() map[string][]origin.Answer {
+	return map[string][]origin.Answer{
+		"GET /item":    {{Status: http.StatusOK, Body: `{"id":7}`}},
+		"GET /large":   {{Status: http.StatusOK, Body: `{"text":"` + Large() + `"}`}},
+		"POST /item":   {{Status: http.StatusCreated, Body: `{"id":8}`}},
+		"GET /code":    {{Status: http.StatusOK, Body: `console.log(process.argv.slice(2).join("-"))`}},
+		"PUT /flaky":   {{Status: http.StatusServiceUnavailable}, {Status: http.StatusServiceUnavailable}, {Status: http.StatusOK, Body: `{}`}},
+		"GET /nothing": {{Status: http.StatusNotFound}},
+		"GET /schema":  {{Status: http.StatusOK, Body: `{"type":"object","required":["base"]}`}},
+	}
 }
 
 // Payload is a value that a recorded history refers to, sealed as in the database.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 )
 
 const (
@@ -31,7 +33,7 @@ const (
 // assertion returns the JWT by which a client authenticates to a token endpoint (RFC 7523; OpenID Connect Core 1.0, 9):
 // the one that the policy gives, or one that is signed with the client's secret, which is the key itself for
 // client_secret_jwt, and a private key for private_key_jwt.
-func (c Client) assertion(endpoint string, now time.Time) (string, error) {
+func assertion(c httpmessage.Client, endpoint string, now time.Time) (string, error) {
 	if c.Assertion != "" {
 		return c.Assertion, nil
 	}

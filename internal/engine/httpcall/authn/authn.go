@@ -15,50 +15,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
+
+	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 )
-
-// Properties are the properties of a policy, as named by the language. Each scheme uses its own.
-type Properties struct {
-	Username string `json:"username"`
-	Password string `json:"password"`
-	Token    string `json:"token"`
-
-	Authority string    `json:"authority"`
-	Grant     string    `json:"grant"`
-	Endpoints Endpoints `json:"endpoints"`
-	Client    Client    `json:"client"`
-	Request   struct {
-		Encoding string `json:"encoding"`
-	} `json:"request"`
-	Issuers   []string `json:"issuers"`
-	Scopes    []string `json:"scopes"`
-	Audiences []string `json:"audiences"`
-	Subject   Token    `json:"subject"`
-	Actor     Token    `json:"actor"`
-	// RefreshToken is for the grant of that name. Only a secret can hold it: the language does not define it.
-	RefreshToken string `json:"refresh_token"`
-}
-
-// Endpoints are paths relative to the authority.
-type Endpoints struct {
-	Token string `json:"token"`
-}
-
-// Client is the client of an authority that requests tokens.
-type Client struct {
-	ID             string `json:"id"`
-	Secret         string `json:"secret"`
-	Assertion      string `json:"assertion"`
-	Authentication string `json:"authentication"`
-}
-
-// Token is the token of a party in a token exchange.
-type Token struct {
-	Token string `json:"token"`
-	Type  string `json:"type"`
-}
 
 // Method authenticates one request.
 type Method interface {
@@ -73,42 +33,21 @@ type Method interface {
 
 // Method returns the method of a scheme with its properties, a JSON object.
 func (t *Tokens) Method(project, scheme string, properties json.RawMessage) (Method, error) {
-	var p Properties
-	if err := json.Unmarshal(properties, &p); err != nil {
-		// The decoder's error would quote a value.
-		return nil, fmt.Errorf("invalid properties of the authentication %s", scheme)
+	p, err := httpmessage.ParseCredentials(scheme, properties)
+	if err != nil {
+		return nil, err
 	}
 	switch scheme {
 	case "basic":
-		if p.Username == "" {
-			return nil, missingProperty(scheme, "username")
-		}
 		pair := base64.StdEncoding.EncodeToString([]byte(p.Username + ":" + p.Password))
 		return fixed{"Basic " + pair, []string{pair, p.Password}}, nil
 	case "bearer":
-		if p.Token == "" {
-			return nil, missingProperty(scheme, "token")
-		}
 		return fixed{"Bearer " + p.Token, []string{p.Token}}, nil
 	case "digest":
-		if p.Username == "" {
-			return nil, missingProperty(scheme, "username")
-		}
 		return digest{p.Username, p.Password}, nil
-	case "oauth2", "oidc":
-		switch {
-		case p.Authority == "":
-			return nil, missingProperty(scheme, "authority")
-		case p.Grant == "":
-			return nil, missingProperty(scheme, "grant")
-		}
-		return &granted{tokens: t, key: cacheKey(project, scheme, properties), p: p, discover: scheme == "oidc"}, nil
+	default:
+		return &granted{tokens: t, key: cacheKey(project, scheme, properties), p: *p, discover: scheme == "oidc"}, nil
 	}
-	return nil, fmt.Errorf("unknown authentication %q", scheme)
-}
-
-func missingProperty(scheme, property string) error {
-	return fmt.Errorf("the authentication %s lacks a %s", scheme, property)
 }
 
 // fixed is a header that does not depend on a request.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jellydator/ttlcache/v3"
+
+	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 )
 
 const (
@@ -53,7 +55,7 @@ func cacheKey(project, scheme string, properties []byte) [sha256.Size]byte {
 type granted struct {
 	tokens   *Tokens
 	key      [sha256.Size]byte
-	p        Properties
+	p        httpmessage.Credentials
 	discover bool     // the authority publishes its endpoints
 	asserted []string // the client's assertions in requests for tokens
 	sent     []string // the tokens of the request
@@ -223,14 +225,14 @@ func (g *granted) request(ctx context.Context, endpoint string) (*http.Request, 
 	case "none":
 		set("client_id", g.p.Client.ID)
 	case secretJWT, keyJWT:
-		assertion, err := g.p.Client.assertion(endpoint, time.Now())
+		signed, err := assertion(g.p.Client, endpoint, time.Now())
 		if err != nil {
 			return nil, err
 		}
-		g.asserted = append(g.asserted, assertion)
+		g.asserted = append(g.asserted, signed)
 		set("client_id", g.p.Client.ID)
 		set("client_assertion_type", assertionType)
-		set("client_assertion", assertion)
+		set("client_assertion", signed)
 	default:
 		return nil, fmt.Errorf("the client authentication %q is not supported", g.p.Client.Authentication)
 	}
