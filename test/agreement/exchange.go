@@ -94,20 +94,28 @@ func (s *Services) Take(belongs func(Exchange) bool) []Exchange {
 	return taken
 }
 
-// Followed joins each redirection that the platform followed with its last response: the call sees only that one.
+// Followed joins each redirection that the platform followed, and each challenge that it answered, with its last
+// response: the call sees only that one.
 func Followed(exchanges []Exchange) []Exchange {
 	var out []Exchange
 	for _, e := range exchanges {
-		if len(out) > 0 {
+		if len(out) > 0 && out[len(out)-1].leadsTo(e) {
 			last := &out[len(out)-1]
-			if target := last.Response.Get("Location"); target != "" && resolved(last.URL, target) == e.URL {
-				last.Status, last.Response, last.Content = e.Status, e.Response, e.Content
-				continue
-			}
+			last.Status, last.Response, last.Content = e.Status, e.Response, e.Content
+			continue
 		}
 		out = append(out, e)
 	}
 	return out
+}
+
+// leadsTo reports whether the response of an exchange requires the next one.
+func (e *Exchange) leadsTo(next Exchange) bool {
+	if strings.HasPrefix(e.Response.Get("WWW-Authenticate"), "Digest ") && next.Headers.Get("Authorization") != "" {
+		return e.URL == next.URL
+	}
+	target := e.Response.Get("Location")
+	return target != "" && resolved(e.URL, target) == next.URL
 }
 
 func resolved(base, reference string) string {

@@ -63,7 +63,7 @@ func (o *official) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// secrets returns a folder with the secrets of the official examples.
+// secrets returns a folder with the secrets of the official examples and of our scenarios.
 func secrets(t platform.T) string {
 	t.Helper()
 	dir := t.TempDir()
