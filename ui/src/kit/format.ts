@@ -21,6 +21,9 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(value / day)}d ${Math.floor((value % day) / hour)}h`
 }
 
+/** The units of lengths of time, in milliseconds. */
+export const lengthUnits: Record<string, number> = { ms: 1, s: second, m: minute, h: hour, d: day }
+
 /** durationText prints a duration of the API; one that it did not give is "unknown". */
 export const durationText = (duration: Duration | undefined): string => {
   const ms = durationMilliseconds(duration)

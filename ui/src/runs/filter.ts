@@ -1,7 +1,7 @@
 import { milliseconds, timestamp } from '../api'
 import { all, many, one, type Search } from '../app'
 import type { RunFilter as Conditions } from '../gen/signalbox/v1/run_pb'
-import { command, formatFullTime, inWords, shortId, statusWord, vocabularies, type Zone } from '../kit'
+import { command, formatFullTime, inWords, lengthUnits, shortId, statusWord, vocabularies, type Zone } from '../kit'
 import { type Label, labelParameter, labelProblem, labelText, readLabel, readParameter } from '../labels'
 
 /**
@@ -105,12 +105,10 @@ const truth = (name: string, shown: string): Condition<boolean> => ({
   parts: (value) => (value ? [{ text: shown, left: false }] : []),
 })
 
-const units: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 /** periodMilliseconds reads a length of time such as 24h; undefined if it is none. */
 export function periodMilliseconds(text: string): number | undefined {
   const found = /^([1-9][0-9]{0,8})([smhd])$/.exec(text)
-  return found === null ? undefined : Number(found[1]) * (units[found[2] ?? ''] ?? 0)
+  return found === null ? undefined : Number(found[1]) * (lengthUnits[found[2] ?? ''] ?? 0)
 }
 
 // The year first, so that the browser's more generous parser reads no other texts as a moment.

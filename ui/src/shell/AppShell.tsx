@@ -47,6 +47,7 @@ import {
   Tooltip,
   usePreferences,
 } from '../kit'
+import { StartDialog } from '../start'
 import styles from './AppShell.module.css'
 import { findable } from './find'
 import { useKeys } from './keys'
@@ -80,7 +81,7 @@ export function AppShell() {
   const signInNeeded = useSignInNeeded()
   const [open, setOpen] = useState(false)
   const { daily, installation } = sections(project)
-  const [overlay, setOverlay] = useState<'palette' | 'keys' | ''>('')
+  const [overlay, setOverlay] = useState<'palette' | 'keys' | 'start' | ''>('')
   useKeys({
     palette: () => {
       setOverlay('palette')
@@ -133,7 +134,15 @@ export function AppShell() {
       </main>
       <Suspense>
         {signInNeeded && location.pathname !== '/sign-in' ? <SignInOverlay /> : null}
-        {overlay === 'palette' ? <Palette project={project} onClose={() => setOverlay('')} /> : null}
+        {overlay === 'palette' ? (
+          <Palette
+            project={project}
+            onClose={() => setOverlay('')}
+            onStart={() => setOverlay('start')}
+            onKeys={() => setOverlay('keys')}
+          />
+        ) : null}
+        {overlay === 'start' ? <StartDialog project={project} onClose={() => setOverlay('')} /> : null}
         {overlay === 'keys' ? <Shortcuts onClose={() => setOverlay('')} /> : null}
       </Suspense>
     </div>

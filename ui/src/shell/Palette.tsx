@@ -4,14 +4,25 @@ import { Command } from 'cmdk'
 import { useDeferredValue, useState } from 'react'
 import { clients, milliseconds } from '../api'
 import { useProjects, useViews } from '../app'
-import { Ago, Dialog } from '../kit'
+import { Ago, Dialog, setPreferences, usePreferences } from '../kit'
 import { readLabel, labelParameter, labelProblem } from '../labels'
+import { type Action, actionsOf } from './actions'
 import { findable, foundOf, headingOf, searchable } from './find'
 import styles from './Palette.module.css'
 import { pathOf, placesOf } from './pages'
 
-/** Finds runs, problems, workflows, tasks, events and more by a text, and leads to pages, views and projects. */
-export default function Palette({ project, onClose }: { project: string; onClose: () => void }) {
+/** Finds runs, problems, workflows, tasks, events and more by a text, does what is asked of it, and leads to pages, views and projects. */
+export default function Palette({
+  project,
+  onClose,
+  onStart,
+  onKeys,
+}: {
+  project: string
+  onClose: () => void
+  onStart: () => void
+  onKeys: () => void
+}) {
   const navigate = useNavigate()
   const projects = useProjects()
   const views = useViews(project)
@@ -27,6 +38,14 @@ export default function Palette({ project, onClose }: { project: string; onClose
   const go = (to: string, search: Record<string, string> = {}) => {
     onClose()
     void navigate({ to, search })
+  }
+  const preferences = usePreferences()
+  const act = (action: Action) => {
+    if (action.kind === 'runs') return go(`${base}/runs`, action.search)
+    if (action.kind === 'start') return onStart()
+    if (action.kind === 'shortcuts') return onKeys()
+    onClose()
+    setPreferences(action.change)
   }
   const base = `/p/${encodeURIComponent(project)}`
   const label = readLabel(typed.trim())
@@ -87,6 +106,13 @@ export default function Palette({ project, onClose }: { project: string; onClose
               onSelect={() => go(`${base}/runs`, listed)}
             >{`List the runs with “${typed.trim()}”`}</Command.Item>
           )}
+          <Command.Group heading="Actions">
+            {actionsOf(project, preferences).map((action) => (
+              <Command.Item key={action.name} value={action.name} onSelect={() => act(action)}>
+                {action.name}
+              </Command.Item>
+            ))}
+          </Command.Group>
           <Command.Group heading="Pages">
             {placesOf(project).map((place) => (
               <Command.Item key={place.path} value={place.name} onSelect={() => go(pathOf(place, project))}>

@@ -5,6 +5,7 @@ import {
   formOf,
   formProblem,
   lengthOf,
+  lengthText,
   momentOf,
   periodProblem,
   settingsCommands,
@@ -22,6 +23,13 @@ describe('lengthOf', () => {
     ['0s', 0],
   ])('reads %s', (text, ms) => expect(lengthOf(text)).toBe(ms))
   it.each(['', 'soon', '5', '5 x', '1h x', '-1s'])('refuses %s', (text) => expect(lengthOf(text)).toBeUndefined())
+})
+
+describe('lengthText', () => {
+  it.each([0, 100, 1000, 5_420_250, 90_061_000, 31_536_000_000])('writes %d exactly', (ms) =>
+    expect(lengthOf(lengthText(ms))).toBe(ms),
+  )
+  it('writes nothing for none', () => expect(lengthText(undefined)).toBe(''))
 })
 
 const form = {

@@ -1,6 +1,6 @@
-import { milliseconds, timestamp } from '../api'
+import { durationMilliseconds, milliseconds, timestamp } from '../api'
 import type { ScheduleSettings, WorkflowTimer } from '../gen/signalbox/v1/workflow_pb'
-import { command, durationText, plural, type Rest, restCall } from '../kit'
+import { command, lengthUnits, plural, type Rest, restCall } from '../kit'
 
 /** What a form of the settings of a schedule contains. An empty text leaves the setting to the document. */
 export interface ScheduleForm {
@@ -15,13 +15,24 @@ export interface ScheduleForm {
 /** The overlaps of the API. */
 export const overlaps = ['allow', 'skip', 'queue one', 'cancel the open one']
 
-const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 /** lengthOf reads a length of time such as 30s, 1h30m or 2d in milliseconds; undefined if it is none. */
 export function lengthOf(text: string): number | undefined {
   const parts = [...text.replaceAll(' ', '').matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g)]
   if (parts.length === 0 || parts.map(([whole]) => whole).join('') !== text.replaceAll(' ', '')) return undefined
-  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * (units[unit ?? ''] ?? 0), 0)
+  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * (lengthUnits[unit ?? ''] ?? 0), 0)
+}
+
+/** lengthText writes a length of time exactly, as lengthOf reads it. */
+export function lengthText(ms: number | undefined): string {
+  if (ms === undefined) return ''
+  let [left, text] = [Math.round(ms), '']
+  for (const unit of ['d', 'h', 'm', 's', 'ms']) {
+    const length = lengthUnits[unit] ?? 1
+    const count = Math.floor(left / length)
+    if (count > 0) text += `${String(count)}${unit}`
+    left -= count * length
+  }
+  return text || '0s'
 }
 
 /** momentOf reads a field for a time in UTC in milliseconds since the epoch; undefined while it is empty or not whole. */
@@ -38,8 +49,8 @@ export const fieldOf = (ms: number | undefined): string =>
 export const formOf = (settings: ScheduleSettings | undefined): ScheduleForm => ({
   timeZone: settings?.timeZone ?? '',
   overlap: settings?.overlap ?? '',
-  jitter: settings?.jitter === undefined ? '' : durationText(settings.jitter).replaceAll(' ', ''),
-  catchUp: settings?.catchUp === undefined ? '' : durationText(settings.catchUp).replaceAll(' ', ''),
+  jitter: lengthText(durationMilliseconds(settings?.jitter)),
+  catchUp: lengthText(durationMilliseconds(settings?.catchUp)),
   pausedUntil: fieldOf(milliseconds(settings?.pausedUntil)),
 })
 
