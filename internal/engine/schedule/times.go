@@ -104,6 +104,7 @@ func (r *Reconciler) fireAgain(ctx context.Context, t event.Timer, first, last t
 	if err != nil {
 		return err
 	}
+	t.Override.PausedUntil = time.Time{} // it has passed, and Temporal fires nothing before it
 	// The schedule in Temporal may be older than the timer.
 	id := ID(t.Project, t.Workflow)
 	for _, kind := range []changeKind{create, update} {
@@ -115,8 +116,9 @@ func (r *Reconciler) fireAgain(ctx context.Context, t event.Timer, first, last t
 	if t.Settings().Overlap != dsl.OverlapAllow {
 		overlap = enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL
 	}
+	// Whether the start of a backfill is part of it depends on the version of Temporal.
 	err = c.ScheduleClient().GetHandle(ctx, id).Backfill(ctx, client.ScheduleBackfillOptions{
-		Backfill: []client.ScheduleBackfill{{Start: first.Add(-time.Second), End: last, Overlap: overlap}},
+		Backfill: []client.ScheduleBackfill{{Start: first.Add(-time.Millisecond), End: last, Overlap: overlap}},
 	})
 	if err != nil {
 		return fmt.Errorf("asking Temporal to fire the schedule of %q: %w", t.Workflow, err)
