@@ -33,7 +33,7 @@ func ranElsewhere() map[string]string {
 func alone() []string {
 	return []string{
 		"restore check", "problem acknowledge", "problem snooze", "problem update", "problem reopen", "workflow pause", "workflow unpause",
-		"workflow stop",
+		"workflow stop", "workflow set",
 		"quota set", "system maintenance", "dispatcher handover", "workflow delete",
 	}
 }
@@ -112,6 +112,13 @@ do:
   - done: {set: {version: '%s'}}
 `
 
+// reportSource is a workflow with a schedule.
+const reportSource = `document: {dsl: '1.0.3', namespace: shop, name: report, version: '1.0.0'}
+schedule: {cron: '0 6 * * 1-5'}
+do:
+  - report: {set: {reported: true}}
+`
+
 func newHelp(t *testing.T) *help {
 	t.Helper()
 	hello, err := filepath.Abs("../../examples/workflows/hello.yaml")
@@ -125,6 +132,7 @@ func newHelp(t *testing.T) *help {
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
 		h.cli(t, fmt.Sprintf(orderSource, version, version), "workflow", "publish", "-")
 	}
+	h.cli(t, reportSource, "workflow", "publish", "-")
 	h.order(t, "bad")
 	var events []string
 	for n := range 20 {

@@ -62,7 +62,7 @@ describe('a schedule', () => {
     await page.getByRole('button', { name: 'Settings…' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Time zone').fill('Europe/Nowhere')
-    await dialog.getByLabel('Overlap').selectOption('skip')
+    await dialog.getByLabel('Overlap').selectOption('allow')
     await dialog.getByLabel('Jitter').fill('soon')
     await dialog.getByText('Write it like 30s or 2h.').waitFor()
     await dialog.getByLabel('Jitter').fill('30s')
