@@ -91,15 +91,25 @@ func (r *Reconciler) Backfill(ctx context.Context, t event.Timer, since, until t
 	if err := r.opts.Store.WriteAudit(ctx, entry); err != nil {
 		return nil, err
 	}
-	if err := r.fireAgain(ctx, t, list[0].At, list[len(list)-1].At); err != nil {
+	last := list[len(list)-1].At
+	if err := r.fireAgain(ctx, t, list[0].At, last.Add(latest(t, times, last))); err != nil {
 		return nil, err
 	}
 	return list, nil
 }
 
-// fireAgain fires a timer at all due times from the first to the last. Those that have fired have no effect: their
-// events are duplicates.
-func (r *Reconciler) fireAgain(ctx context.Context, t event.Timer, first, last time.Time) error {
+// latest returns how long after a due time Temporal fires it at most: the jitter, but before the next due time.
+func latest(t event.Timer, times *firing.Times, due time.Time) time.Duration {
+	most := *t.Settings().Jitter
+	if next := times.Next(due); !next.IsZero() {
+		most = min(most, next.Sub(due)-time.Millisecond)
+	}
+	return most
+}
+
+// fireAgain fires a timer at all due times that Temporal would fire from a moment to another one. Those that have fired
+// have no effect: their events are duplicates.
+func (r *Reconciler) fireAgain(ctx context.Context, t event.Timer, since, until time.Time) error {
 	c, err := r.opts.Client()
 	if err != nil {
 		return err
@@ -118,7 +128,7 @@ func (r *Reconciler) fireAgain(ctx context.Context, t event.Timer, first, last t
 	}
 	// Whether the start of a backfill is part of it depends on the version of Temporal.
 	err = c.ScheduleClient().GetHandle(ctx, id).Backfill(ctx, client.ScheduleBackfillOptions{
-		Backfill: []client.ScheduleBackfill{{Start: first.Add(-time.Millisecond), End: last, Overlap: overlap}},
+		Backfill: []client.ScheduleBackfill{{Start: since.Add(-time.Millisecond), End: until, Overlap: overlap}},
 	})
 	if err != nil {
 		return fmt.Errorf("asking Temporal to fire the schedule of %q: %w", t.Workflow, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/firing"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -153,4 +154,17 @@ func TestBackfillIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "is paused until 2026-03-02T13:00:00Z")
 	_, err = backfill(func(tm *event.Timer) { tm.Spec.Cron = "* * * * *" }, hour(9, 0).Add(-24*time.Hour), true)
 	require.ErrorContains(t, err, "is due more than 1000 times")
+}
+
+func TestJitterEndsBeforeTheNextTime(t *testing.T) {
+	t.Parallel()
+	for jitter, want := range map[time.Duration]time.Duration{
+		0: 0, time.Minute: time.Minute, 2 * time.Hour: time.Hour - time.Millisecond,
+	} {
+		tm := hourly(dsl.OverlapAllow)
+		tm.Spec.Settings.Jitter = &jitter
+		times, err := firing.New(whenever(tm))
+		require.NoError(t, err)
+		require.Equal(t, want, latest(tm, times, hour(9, 0)), jitter)
+	}
 }
