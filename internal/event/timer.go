@@ -74,8 +74,9 @@ func (s TimerSpec) Follows() bool { return s.Cron == "" && s.Every == 0 }
 type Override struct {
 	TimerSettings
 
-	// PausedUntil is the time before which the timer does not fire; zero for none.
+	// PausedUntil is the time before which the timer does not fire; zero for none. PausedSince is when that was set.
 	PausedUntil time.Time `json:"pausedUntil,omitzero"`
+	PausedSince time.Time `json:"pausedSince,omitzero"`
 }
 
 // IsZero reports whether nothing is set.

@@ -44,14 +44,24 @@ func startedBy(project string, doc *dsl.Document) (trigger, timer json.RawMessag
 	return trigger, timer, nil
 }
 
-// SetSchedule replaces what operators have set of the schedule of a workflow by the override of this timer; the zero
-// value leaves the schedule to the document.
-func (s *Service) SetSchedule(ctx context.Context, t event.Timer) error {
-	if err := checkOverride(t, t.Override); err != nil {
-		return err
+// SetSchedule replaces what operators have set of the schedule of a workflow, whose timer is t, and returns the timer
+// with that. The zero value leaves the schedule to the document.
+func (s *Service) SetSchedule(ctx context.Context, t event.Timer, o event.Override) (event.Timer, error) {
+	if err := checkOverride(t, o); err != nil {
+		return t, err
 	}
-	return s.store.SetOverride(ctx, t.Project, t.Workflow, t.Override,
-		audit.NewEntry(ctx, s.now(), audit.WorkflowSetSchedule, t.Project, t.Workflow, ""))
+	now := s.now()
+	switch {
+	case o.PausedUntil.IsZero():
+		o.PausedSince = time.Time{}
+	case t.PausedAt(now):
+		o.PausedSince = t.Override.PausedSince
+	default:
+		o.PausedSince = now
+	}
+	t.Override = o
+	return t, s.store.SetOverride(ctx, t.Project, t.Workflow, o,
+		audit.NewEntry(ctx, now, audit.WorkflowSetSchedule, t.Project, t.Workflow, ""))
 }
 
 // checkOverride refuses settings that a document may not have either.

@@ -233,11 +233,13 @@ func (f facts) outcome(at time.Time) event.DueTime {
 	switch {
 	case d.Position != 0:
 		d.Outcome = event.Fired
-	case at.Before(f.timer.Override.PausedUntil):
+	case at.Before(f.timer.Override.PausedUntil) && !at.Before(f.timer.Override.PausedSince):
 		d.Outcome = event.Paused
 		d.Reason = "the schedule is paused until " + f.timer.Override.PausedUntil.UTC().Format(time.RFC3339)
 	case paused:
 		d.Outcome, d.Reason = event.Paused, "the workflow was paused"
+	case at.Before(f.timer.Since):
+		d.Outcome, d.Reason = event.Missed, "the newest version, whose schedule it is, was published later"
 	case open != "" && settings.Overlap == dsl.OverlapSkip:
 		d.Outcome, d.Reason = event.Skipped, fmt.Sprintf("run %s was open", open)
 	case f.now.Sub(at) < fireAtMost+*settings.Jitter:

@@ -120,10 +120,11 @@ func (h *Workflows) SetSchedule(
 	if err != nil {
 		return nil, err
 	}
-	if t.Override, err = overrideOf(req.Msg.GetSettings()); err != nil {
+	o, err := overrideOf(req.Msg.GetSettings())
+	if err != nil {
 		return nil, err
 	}
-	if err := h.service.SetSchedule(ctx, t); err != nil {
+	if t, err = h.service.SetSchedule(ctx, t, o); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&signalboxv1.SetScheduleResponse{Timer: h.timerMessage(ctx, t)}), nil

@@ -35,7 +35,7 @@ type WorkflowService interface {
 		limit int) ([]workflow.Version, error)
 	Graph(ctx context.Context, project, name, version string, draft bool) (workflow.VersionGraph, error)
 	SetPaused(ctx context.Context, project, name string, paused bool, reason string) (workflow.Workflow, error)
-	SetSchedule(ctx context.Context, t event.Timer) error
+	SetSchedule(ctx context.Context, t event.Timer, o event.Override) (event.Timer, error)
 	Delete(ctx context.Context, project, name string) error
 }
 

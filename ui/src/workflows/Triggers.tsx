@@ -162,7 +162,7 @@ function NotFired({ project, name }: { project: string; name: string }) {
       ) : (
         <DueTimes
           list={query.data.dueTimes}
-          none="The schedule fired at its newest 1,000 due times since the publication of this version."
+          none="No fire is missing among the newest 1,000 due times since the publication of this version."
         />
       )}
     </Panel>

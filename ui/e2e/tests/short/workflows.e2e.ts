@@ -58,7 +58,7 @@ describe('a schedule', () => {
       platform.address,
       '/p/default/workflows/shop/hourly?tab=triggers',
     )
-    await page.getByText('The schedule fired at its newest 1,000 due times', { exact: false }).waitFor()
+    await page.getByText('No fire is missing among the newest 1,000 due times', { exact: false }).waitFor()
     await page.getByRole('button', { name: 'Settings…' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Time zone').fill('Europe/Nowhere')
