@@ -1,5 +1,5 @@
-// Package workflowcmd is the noun "workflow" of the command line: validate, test, save, publish, list, show, graph, grid,
-// versions, diff, pause, unpause, set, times, backfill, stop, delete.
+// Package workflowcmd is the noun "workflow" of the command line: validate, test, save, publish, list, show, graph,
+// grid, versions, diff, pause, unpause, set, times, backfill, stop, delete.
 //
 // "validate" and "test" work on files, with the packages below dsl, and need no server; the others talk to the
 // WorkflowService only.

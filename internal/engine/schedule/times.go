@@ -63,8 +63,8 @@ func (r *Reconciler) Backfill(ctx context.Context, t event.Timer, since, until t
 	// The period includes its beginning.
 	due, more := times.Between(since.Add(-time.Nanosecond), until, mostBackfilled)
 	if more {
-		return nil, apperror.New(apperror.Refused, apperror.TooManyTimes, "the schedule of %q is due more than %d times from %s "+
-			"to %s: backfill shorter periods", t.Workflow, mostBackfilled, since.UTC().Format(time.RFC3339),
+		return nil, apperror.New(apperror.Refused, apperror.TooManyTimes,
+			"the schedule of %q is due more than %d times from %s to %s: backfill shorter periods", t.Workflow, mostBackfilled, since.UTC().Format(time.RFC3339),
 			until.UTC().Format(time.RFC3339))
 	}
 	list, err := r.outcomes(ctx, t, due)
@@ -251,7 +251,8 @@ func (f facts) outcome(at time.Time) event.DueTime {
 			*settings.CatchUp)
 	default:
 		d.Outcome = event.Missed
-		d.Reason = fmt.Sprintf("Temporal did not fire the schedule, and the time was not caught up within %s", *settings.CatchUp)
+		d.Reason = fmt.Sprintf("Temporal did not fire the schedule, and the time was not caught up within %s",
+			*settings.CatchUp)
 	}
 	return d
 }

@@ -143,8 +143,8 @@ func bounded(field, what string, asked int32, standard, most int) (int, error) {
 	case asked == 0:
 		return standard, nil
 	case asked < 0 || int(asked) > most:
-		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s %d: give 1 to %d, or 0 for %d", what, asked, most,
-			standard).
+		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s %d: give 1 to %d, or 0 for %d", what, asked,
+			most, standard).
 			WithField(field, "must be between 0 and %d", most)
 	}
 	return int(asked), nil
