@@ -39,7 +39,7 @@ import {
 import { noNextTime, timerCount } from './workflow'
 import styles from './workflows.module.css'
 
-/** What starts a workflow by the clock, what became of its due times, and what operators change about that. */
+/** What starts a workflow by the clock, the outcomes of its due times, and what operators change about that. */
 export function Triggers({ project, data: { timer, workflow } }: { project: string; data: GetWorkflowResponse }) {
   const [dialog, setDialog] = useState<'' | 'settings' | 'backfill'>('')
   const refusal = useRefusal()
@@ -262,6 +262,7 @@ function SettingsDialog({
           />
           <TextField
             type="datetime-local"
+            step={1}
             label="Paused until (UTC)"
             hint="The schedule does not fire before this time."
             value={form.pausedUntil}
@@ -274,11 +275,15 @@ function SettingsDialog({
   )
 }
 
-const day = 86_400_000
+const minute = 60_000
+const day = 24 * 60 * minute
 
 function BackfillDialog({ project, name, onClose }: { project: string; name: string; onClose: () => void }) {
   const queries = useQueryClient()
-  const [period, setPeriod] = useState(() => ({ since: fieldOf(now() - day), until: fieldOf(now()) }))
+  const [period, setPeriod] = useState(() => {
+    const until = Math.floor(now() / minute) * minute
+    return { since: fieldOf(until - day), until: fieldOf(until) }
+  })
   const problem = periodProblem(period)
   const preview = useQuery({
     queryKey: ['backfill-preview', project, name, period],

@@ -86,6 +86,7 @@ describe('the period of a backfill', () => {
   })
   it('reads its fields in UTC', () => {
     expect(fieldOf(momentOf('2026-11-20T09:00'))).toBe('2026-11-20T09:00')
+    expect(fieldOf(momentOf('2026-11-20T09:00:07'))).toBe('2026-11-20T09:00:07')
     expect(momentOf('')).toBeUndefined()
   })
 })

@@ -41,9 +41,9 @@ export function momentOf(field: string): number | undefined {
   return Number.isFinite(at) ? at : undefined
 }
 
-/** fieldOf writes a time as a field in UTC has it. */
+/** fieldOf writes a time as a field in UTC has it: to the minute, and with seconds where there are any. */
 export const fieldOf = (ms: number | undefined): string =>
-  ms === undefined ? '' : new Date(ms).toISOString().slice(0, 16)
+  ms === undefined ? '' : new Date(ms).toISOString().slice(0, 19).replace(/:00$/, '')
 
 /** formOf returns the form of the settings that operators have set. */
 export const formOf = (settings: ScheduleSettings | undefined): ScheduleForm => ({
@@ -70,8 +70,6 @@ export const settingsOf = (form: ScheduleForm) => {
   }
 }
 
-const orNone = (text: string) => (text.trim() === '' ? 'none' : text.trim().replaceAll(' ', ''))
-
 /** settingsCommands returns how to set the same without the page; "none" leaves a setting to the document. */
 export const settingsCommands = (
   project: string,
@@ -90,8 +88,8 @@ export const settingsCommands = (
       project,
       'time-zone': cron ? form.timeZone.trim() || 'none' : '',
       overlap: form.overlap || 'none',
-      jitter: orNone(form.jitter),
-      'catch-up': orNone(form.catchUp),
+      jitter: seconds(form.jitter) ?? 'none',
+      'catch-up': seconds(form.catchUp) ?? 'none',
       'pause-until': pausedUntil ?? 'none',
     }),
     rest: restCall('PUT', '/v1/projects/{project}/workflows/{workflow}:schedule', {

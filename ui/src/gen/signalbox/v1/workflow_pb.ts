@@ -2499,7 +2499,7 @@ export const WorkflowService: GenService<{
   },
   /**
    * ListDueTimes lists the newest times at which the schedule of a workflow was due since the publication of its newest
-   * version, newest first, and what became of them.
+   * version, newest first, each with its outcome.
    *
    * @generated from rpc signalbox.v1.WorkflowService.ListDueTimes
    */
