@@ -14,6 +14,7 @@ package firing
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl/internal/cron"
@@ -144,13 +145,7 @@ func (t *Times) Newest(since, until time.Time, limit int) []time.Time {
 		if from.Before(since) {
 			from = since
 		}
-		var list []time.Time
-		for at := t.Next(from); !at.IsZero() && !at.After(until); at = t.Next(at) {
-			list = append(list, at)
-			if len(list) > 2*limit {
-				list = append(list[:0], list[len(list)-limit:]...)
-			}
-		}
+		list, _ := t.Between(from, until, math.MaxInt)
 		if len(list) >= limit || from.Equal(since) {
 			return list[max(0, len(list)-limit):]
 		}

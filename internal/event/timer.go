@@ -99,6 +99,15 @@ type Timer struct {
 // PausedAt reports whether operators have paused the timer until a later moment than this one.
 func (t Timer) PausedAt(now time.Time) bool { return t.Override.PausedUntil.After(now) }
 
+// Current returns the timer without a pause that has ended: that is no part of the schedule any more, so that times within
+// it can be backfilled.
+func (t Timer) Current(now time.Time) Timer {
+	if !t.PausedAt(now) {
+		t.Override.PausedUntil, t.Override.PausedSince = time.Time{}, time.Time{}
+	}
+	return t
+}
+
 // Settings returns the settings that are in effect; all of them are set.
 func (t Timer) Settings() TimerSettings {
 	return t.Override.Over(t.Spec.Settings).Over(Defaults())
@@ -128,7 +137,7 @@ type TimerStore interface {
 	Positions(ctx context.Context, project, source string, ids []string) (map[string]int64, error)
 }
 
-// Outcome is what became of a due time.
+// Outcome states whether a timer fired at a due time, and if not, why.
 type Outcome string
 
 // The outcomes of due times.

@@ -2,8 +2,8 @@ package workflowcmd
 
 import (
 	"context"
+	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -59,12 +59,15 @@ func settings() []setting {
 }
 
 func lengthOf(flag, text string) (*durationpb.Duration, error) {
-	if text == "" {
+	switch text {
+	case "":
 		return nil, nil
+	case "0s": // no jitter, whatever the document has
+		return durationpb.New(0), nil
 	}
-	length, err := time.ParseDuration(text)
+	length, err := invocation.Span(flag, text)
 	if err != nil {
-		return nil, exit.Usagef("--%s %q is no length of time: write it like 30s or 2h", flag, text)
+		return nil, err
 	}
 	return durationpb.New(length), nil
 }
@@ -87,23 +90,23 @@ published later. A setting that is not given keeps its value; "none" leaves it t
 		cmd.Flags().StringVar(&texts[i], f.name, "", f.usage)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		given := func(f setting) bool { return cmd.Flags().Changed(f.name) }
+		if !slices.ContainsFunc(all, given) {
+			return exit.Usagef(`nothing to set: give --time-zone, --overlap, --jitter, --catch-up or --pause-until; "none" leaves it ` +
+				"to the document")
+		}
 		return setSchedule(cmd.Context(), s, args[0], func(to *signalboxv1.ScheduleSettings) error {
-			changed := false
 			for i, f := range all {
-				if !cmd.Flags().Changed(f.name) {
+				if !given(f) {
 					continue
 				}
 				text := texts[i]
-				if changed = true; text == ofDocument {
+				if text == ofDocument {
 					text = ""
 				}
 				if err := f.change(s, to, text); err != nil {
 					return err
 				}
-			}
-			if !changed {
-				return exit.Usagef(`nothing to set: give --time-zone, --overlap, --jitter, --catch-up or --pause-until; "none" leaves it ` +
-					"to the document")
 			}
 			return nil
 		})
@@ -145,9 +148,9 @@ func timesCommand(s *invocation.Invocation) *cobra.Command {
 	var limit int32
 	cmd := &cobra.Command{
 		Use:   "times NAME",
-		Short: "List when the schedule of a workflow was due, and what became of it",
-		Long: `List the newest times at which the schedule of a workflow was due since the publication of its newest version, newest first, with what
-became of them: fired, due (its event may still come), paused, skipped (a run of the schedule was open) or missed.`,
+		Short: "List when the schedule of a workflow was due, with outcomes",
+		Long: `List the newest times at which the schedule of a workflow was due since the publication of its newest version, newest first, each
+with its outcome: fired, due (its event may still come), paused, skipped (a run of the schedule was open) or missed.`,
 		Example: `  signalbox workflow times shop/report --since 7d
   signalbox workflow times shop/report --outcome missed,skipped --limit 1000`,
 		Args:              invocation.Args(1, 1, "NAME"),

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -163,12 +162,9 @@ func (r *Reconciler) read(ctx context.Context, c client.Client) (timers []event.
 	if err != nil {
 		return nil, nil, err
 	}
-	current := slices.Clone(timers)
-	for i, t := range current {
-		// A pause that has ended is no part of the schedule, so that times within it can be backfilled.
-		if !t.PausedAt(r.opts.Now()) {
-			current[i].Override.PausedUntil = time.Time{}
-		}
+	current := make([]event.Timer, len(timers))
+	for i, t := range timers {
+		current[i] = t.Current(r.opts.Now())
 	}
 	return timers, plan(current, existing, r.opts.Key, func(name string) bool { return owned[name] }), nil
 }

@@ -254,13 +254,9 @@ func (c cost) minus(before cost, minutes float64) cost {
 	}
 }
 
+// pause lets time pass.
 func pause(t platform.T, length time.Duration) {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-t.Context().Done():
-	}
+	platform.Throughout(t, length, func() string { return "" })
 }
 
 // wake starts a run in one parked project after the other, half of them by an event, and returns the times from the
