@@ -217,7 +217,7 @@ func (s *stack) warmUp(t *testing.T, project string) {
 	})
 }
 
-// unsupported reports whether this version does not run what a problem of a document is about.
+// unsupported reports whether a violation names a part of the language that this version does not run.
 func unsupported(v dsl.Violation) bool { return v.Code == dsl.CodeUnsupported }
 
 // usesEvents matches documents that take or emit events.

@@ -170,7 +170,7 @@ func TestEventsOfRuns(t *testing.T) {
 	const (
 		source = `schedule: {on: {one: {with: {type: shop.ordered}}}}
 do:
-  - tell: {emit: {event: {with: {source: /shop, type: shop.taken}}}}
+  - confirm: {emit: {event: {with: {source: /shop, type: shop.taken}}}}
   - paid: {listen: {to: {one: {with: {type: shop.paid}}}}}
   - sent: {listen: {to: {one: {with: {type: shop.sent}}}}}
 `

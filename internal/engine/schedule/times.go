@@ -27,7 +27,7 @@ const (
 	mostPauses, mostRuns = 200, 1000
 )
 
-// Times returns the newest due times of a timer in a period, newest first, with what became of them. It begins with the
+// Times returns the newest due times of a timer in a period, newest first, with their outcomes. It begins with the
 // publication of the newest version, whose schedule it is.
 func (r *Reconciler) Times(ctx context.Context, t event.Timer, since, until time.Time,
 	limit int) ([]event.DueTime, error) {
@@ -114,7 +114,7 @@ func (r *Reconciler) fireAgain(ctx context.Context, t event.Timer, since, until 
 	if err != nil {
 		return err
 	}
-	t.Override.PausedUntil = time.Time{} // it has passed, and Temporal fires nothing before it
+	t = t.Current(r.opts.Now())
 	// The schedule in Temporal may be older than the timer.
 	id := ID(t.Project, t.Workflow)
 	for _, kind := range []changeKind{create, update} {
@@ -143,7 +143,7 @@ func whenever(t event.Timer) firing.Spec {
 	return s
 }
 
-// outcomes returns what became of due times, which are in order.
+// outcomes returns due times, which are in order, with their outcomes.
 func (r *Reconciler) outcomes(ctx context.Context, t event.Timer, due []time.Time) ([]event.DueTime, error) {
 	if len(due) == 0 {
 		return nil, nil
@@ -206,7 +206,7 @@ type pause struct {
 	paused bool
 }
 
-// facts decide what became of the due times of a timer.
+// facts decide the outcomes of the due times of a timer.
 type facts struct {
 	timer     event.Timer
 	now       time.Time

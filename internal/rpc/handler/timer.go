@@ -130,7 +130,7 @@ func (h *Workflows) SetSchedule(
 	return connect.NewResponse(&signalboxv1.SetScheduleResponse{Timer: h.timerMessage(ctx, t)}), nil
 }
 
-// ListDueTimes lists the newest due times of a schedule, and what became of them.
+// ListDueTimes lists the newest due times of a schedule with their outcomes.
 func (h *Workflows) ListDueTimes(
 	ctx context.Context, req *connect.Request[signalboxv1.ListDueTimesRequest],
 ) (*connect.Response[signalboxv1.ListDueTimesResponse], error) {

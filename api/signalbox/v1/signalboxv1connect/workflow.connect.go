@@ -139,7 +139,7 @@ type WorkflowServiceClient interface {
 	// the document has it. It is refused with NO_SCHEDULE if the newest version has neither cron nor every.
 	SetSchedule(context.Context, *connect.Request[v1.SetScheduleRequest]) (*connect.Response[v1.SetScheduleResponse], error)
 	// ListDueTimes lists the newest times at which the schedule of a workflow was due since the publication of its newest
-	// version, newest first, and what became of them.
+	// version, newest first, each with its outcome.
 	ListDueTimes(context.Context, *connect.Request[v1.ListDueTimesRequest]) (*connect.Response[v1.ListDueTimesResponse], error)
 	// BackfillWorkflow fires the schedule of a workflow at the due times of a period at which it did not fire. Each fire is
 	// an event with the ID of its time, so that a repeated request starts no second run. It is refused with TOO_MANY_TIMES
@@ -497,7 +497,7 @@ type WorkflowServiceHandler interface {
 	// the document has it. It is refused with NO_SCHEDULE if the newest version has neither cron nor every.
 	SetSchedule(context.Context, *connect.Request[v1.SetScheduleRequest]) (*connect.Response[v1.SetScheduleResponse], error)
 	// ListDueTimes lists the newest times at which the schedule of a workflow was due since the publication of its newest
-	// version, newest first, and what became of them.
+	// version, newest first, each with its outcome.
 	ListDueTimes(context.Context, *connect.Request[v1.ListDueTimesRequest]) (*connect.Response[v1.ListDueTimesResponse], error)
 	// BackfillWorkflow fires the schedule of a workflow at the due times of a period at which it did not fire. Each fire is
 	// an event with the ID of its time, so that a repeated request starts no second run. It is refused with TOO_MANY_TIMES
